@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/number.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define REAL_TEXT_MAX 256 /* longest text of a real number that is looked at */
+
+bool number_parse_u64(struct bytes b, uint64_t *out) {
+    if (b.len == 0 || b.len > 20 || (b.ptr[0] == '0' && b.len > 1)) {
+        return false;
+    }
+    uint64_t v = 0;
+    for (size_t i = 0; i < b.len; i++) {
+        unsigned digit = (unsigned char)b.ptr[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, digit, &v)) {
+            return false;
+        }
+    }
+    *out = v;
+    return true;
+}
+
+bool number_parse_i64(struct bytes b, int64_t *out) {
+    uint64_t magnitude;
+    bool negative = b.len > 0 && b.ptr[0] == '-';
+    if (!number_parse_u64(BYTES(b.ptr + negative, b.len - negative), &magnitude)) {
+        return false;
+    }
+    if (negative) {
+        if (magnitude == 0 || magnitude > (uint64_t)INT64_MAX + 1) {
+            return false;
+        }
+        *out = (int64_t)(0 - magnitude);
+        return true;
+    }
+    if (magnitude > INT64_MAX) {
+        return false;
+    }
+    *out = (int64_t)magnitude;
+    return true;
+}
+
+size_t number_format_u64(char *out, uint64_t v) {
+    char tmp[NUMBER_I64_MAX_LEN];
+    size_t at = sizeof(tmp);
+    do {
+        tmp[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v != 0);
+    memcpy(out, tmp + at, sizeof(tmp) - at);
+    return sizeof(tmp) - at;
+}
+
+size_t number_format_i64(char *out, int64_t v) {
+    if (v >= 0) {
+        return number_format_u64(out, (uint64_t)v);
+    }
+    out[0] = '-';
+    return 1 + number_format_u64(out + 1, 0 - (uint64_t)v);
+}
+
+bool number_parse_real(struct bytes b, long double *out) {
+    char text[REAL_TEXT_MAX];
+    if (b.len == 0 || b.len >= sizeof(text)) {
+        return false;
+    }
+    memcpy(text, b.ptr, b.len);
+    text[b.len] = '\0';
+    if (text[0] == ' ' || (text[0] >= '\t' && text[0] <= '\r')) {
+        return false;
+    }
+    char *end;
+    errno = 0;
+    long double v = strtold(text, &end);
+    if (end != text + b.len || isnan(v) || (errno == ERANGE && (isinf(v) || v == 0))) {
+        return false;
+    }
+    *out = v;
+    return true;
+}
+
+bool number_parse_double(struct bytes b, double *out) {
+    char text[REAL_TEXT_MAX];
+    if (b.len == 0 || b.len >= sizeof(text)) {
+        return false;
+    }
+    memcpy(text, b.ptr, b.len);
+    text[b.len] = '\0';
+    if (text[0] == ' ' || (text[0] >= '\t' && text[0] <= '\r')) {
+        return false;
+    }
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end != text + b.len || isnan(v) || (errno == ERANGE && (isinf(v) || v == 0))) {
+        return false;
+    }
+    *out = v;
+    return true;
+}
+
+size_t number_format_real(char *out, long double v) {
+    if (isinf(v)) {
+        size_t len = v > 0 ? 3 : 4;
+        memcpy(out, v > 0 ? "inf" : "-inf", len);
+        return len;
+    }
+    int printed = snprintf(out, NUMBER_REAL_MAX_LEN, "%.17Lf", v);
+    size_t len = (size_t)printed;
+    while (out[len - 1] == '0') {
+        len--;
+    }
+    len -= out[len - 1] == '.';
+    if (len == 2 && out[0] == '-' && out[1] == '0') {
+        out[0] = '0';
+        len = 1;
+    }
+    return len;
+}
+
+size_t number_format_double(char *out, double v) {
+    if (isnan(v) || isinf(v)) {
+        const char *word = isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+        size_t len = strlen(word);
+        memcpy(out, word, len);
+        return len;
+    }
+    char text[32];
+    int len = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        len = snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (strtod(text, NULL) == v) {
+            break;
+        }
+    }
+    memcpy(out, text, (size_t)len);
+    return (size_t)len;
+}
+
+bool number_parse_size(struct bytes b, uint64_t *out) {
+    static const struct {
+        const char *unit;
+        uint64_t factor;
+    } units[] = {{"kb", 1024},
+                 {"mb", 1024 * 1024},
+                 {"gb", 1024 * 1024 * 1024},
+                 {"k", 1000},
+                 {"m", 1000 * 1000},
+                 {"g", 1000 * 1000 * 1000},
+                 {"b", 1},
+                 {"", 1}};
+    size_t digits = 0;
+    while (digits < b.len && b.ptr[digits] >= '0' && b.ptr[digits] <= '9') {
+        digits++;
+    }
+    uint64_t v;
+    if (!number_parse_u64(BYTES(b.ptr, digits), &v)) {
+        return false;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (bytes_is(BYTES(b.ptr + digits, b.len - digits), units[i].unit)) {
+            return !__builtin_mul_overflow(v, units[i].factor, out);
+        }
+    }
+    return false;
+}
