@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cmd/client.h"
+
+#include <stdlib.h>
+
+void client_init(struct client *c, struct client_registry *r, struct buf *out, int64_t now_ms) {
+    *c = (struct client){.id = ++r->next_id,
+                         .proto = 2,
+                         .out = out,
+                         .created_ms = now_ms,
+                         .last_active_ms = now_ms,
+                         .prev = r->last};
+    if (r->last != NULL) {
+        r->last->next = c;
+    } else {
+        r->first = c;
+    }
+    r->last = c;
+    r->count++;
+}
+
+void client_deinit(struct client *c, struct client_registry *r) {
+    *(c->prev ? &c->prev->next : &r->first) = c->next;
+    *(c->next ? &c->next->prev : &r->last) = c->prev;
+    r->count--;
+    free(c->name);
+    free(c->lib_name);
+    free(c->lib_ver);
+}
+
+struct client *client_find(const struct client_registry *r, uint64_t id) {
+    struct client *c = r->last;
+    while (c != NULL && c->id > id) {
+        c = c->prev;
+    }
+    return c != NULL && c->id == id ? c : NULL;
+}
