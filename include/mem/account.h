@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every heap allocation that belongs to data goes through here, so that INFO can say what holds the memory.
- * A thin layer over jemalloc: one tag a purpose, bytes counted as jemalloc's usable size. Single-threaded. */
+/* Every heap allocation that belongs to data goes through here, so that INFO can say what holds the
+ * memory. A thin layer over jemalloc: one tag a purpose, bytes counted as jemalloc's usable size.
+ * Single-threaded. Sanitizer builds use the C library's malloc instead, which AddressSanitizer
+ * replaces: jemalloc would hide overruns. */
 #ifndef MEM_ACCOUNT_H
 #define MEM_ACCOUNT_H
 
@@ -16,7 +18,7 @@ enum account_tag {
     ACCOUNT_TAGS
 };
 
-/* NULL when memory is short; nothing is counted then. */
+/* NULL when memory is short; nothing is counted then. Size 0 is taken as 1. */
 void *account_alloc(enum account_tag tag, size_t size);
 
 /* ptr NULL allocates. On failure NULL and ptr is as before. */
@@ -28,7 +30,9 @@ void account_free(enum account_tag tag, void *ptr);
 /* The size jemalloc would really give for a request: fill it rather than waste it. */
 size_t account_good_size(size_t size);
 
-/* Hand an allocation over to another tag, or take in one that came from plain malloc (from == ACCOUNT_TAGS). */
+/* Hand an allocation over to another tag, or take in one that came from plain malloc (from ==
+ * ACCOUNT_TAGS), or give one out to whoever will call plain free (to == ACCOUNT_TAGS). ptr NULL is
+ * allowed. */
 void account_move(enum account_tag from, enum account_tag to, void *ptr);
 
 size_t account_bytes(enum account_tag tag);
@@ -37,7 +41,7 @@ const char *account_tag_name(enum account_tag tag);
 /* jemalloc's own view, refreshed at each call. */
 struct account_heap {
     size_t allocated_bytes; /* asked for by the program, size-class rounding included */
-    size_t active_bytes;    /* in pages that hold at least one allocation */
+    size_t active_bytes;    /* in OS pages that hold at least one allocation */
     size_t resident_bytes;  /* mapped and touched, allocator metadata included */
     size_t retained_bytes;  /* address space kept, not resident */
     size_t metadata_bytes;
@@ -47,11 +51,15 @@ void account_heap(struct account_heap *out);
 /* "jemalloc-5.3.0". */
 const char *account_allocator_name(void);
 
-/* Return freed pages to the kernel at once (MEMORY PURGE) or let decay run (call now and then when idle). */
+/* Return freed OS pages to the kernel at once (MEMORY PURGE) or let decay run (call now and then
+ * when idle). */
 void account_purge(void);
 void account_decay(void);
 
 /* Tests: the n-th allocation from now fails, and all after it until called with 0. */
 void account_fail_after(size_t n);
+
+/* Tests: count one allocation that is made elsewhere (a chunk); true when it has to fail. */
+bool account_must_fail(void);
 
 #endif
