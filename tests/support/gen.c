@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/gen.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- what is drawn from ---- */
+
+struct text {
+    const char *ptr;
+    size_t len;
+};
+
+#define TEXT(s)                                                                                    \
+    { (s), sizeof(s) - 1 }
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Keys that may hold anything; the generator adds s0..s7 (mostly strings), h0..h7 (mostly hashes)
+ * and one key of a thousand bytes. */
+static const struct text odd_keys[] = {
+    TEXT(""), TEXT("bin\0\r\n\xff"), TEXT("a"), TEXT("key:{tag}:1"), TEXT("*"), TEXT("[x]")};
+
+static const struct text odd_values[] = {
+    TEXT(""),
+    TEXT("0"),
+    TEXT("1"),
+    TEXT("-1"),
+    TEXT("10"),
+    TEXT("42"),
+    TEXT("007"),
+    TEXT("+5"),
+    TEXT("-0"),
+    TEXT(" 1"),
+    TEXT("1 "),
+    TEXT("9223372036854775807"),
+    TEXT("9223372036854775806"),
+    TEXT("-9223372036854775808"),
+    TEXT("9223372036854775808"),
+    TEXT("3.5"),
+    TEXT("-0.0"),
+    TEXT("1e3"),
+    TEXT("5.0e-1"),
+    TEXT("0x10"),
+    TEXT("1e400"),
+    TEXT("1.7976931348623157e308"),
+    TEXT("0.1"),
+    TEXT("3.0000000000000000001"),
+    TEXT("inf"),
+    TEXT("-inf"),
+    TEXT("nan"),
+    TEXT("hello"),
+    TEXT("Hello World, a value of fifty bytes and some more.."),
+    TEXT("\0nul\0"),
+    TEXT("line\r\nline"),
+    TEXT("\xff\xfe\x80"),
+    TEXT("value44_exactly_embstr_limit_aaaaaaaaaaaaaaa"),
+    TEXT("value45_over_the_embstr_limit_aaaaaaaaaaaaaaa"),
+};
+
+static const struct text integers[] = {TEXT("1"),
+                                       TEXT("-1"),
+                                       TEXT("10"),
+                                       TEXT("0"),
+                                       TEXT("5000000000"),
+                                       TEXT("-5000000000"),
+                                       TEXT("9223372036854775807"),
+                                       TEXT("-9223372036854775808"),
+                                       TEXT("-9223372036854775807"),
+                                       TEXT("9223372036854775808"),
+                                       TEXT("1.5"),
+                                       TEXT("abc"),
+                                       TEXT(""),
+                                       TEXT(" 7"),
+                                       TEXT("+7"),
+                                       TEXT("07"),
+                                       TEXT("-0")};
+
+static const struct text floats[] = {
+    TEXT("1"),      TEXT("-1"),      TEXT("0.1"),    TEXT("0.5"),       TEXT("-2.25"),
+    TEXT("1e3"),    TEXT("1E-3"),    TEXT("5.0e3"),  TEXT("1e17"),      TEXT("1e-20"),
+    TEXT("0x1p3"),  TEXT("inf"),     TEXT("-inf"),   TEXT("+inf"),      TEXT("nan"),
+    TEXT("1e308"),  TEXT("-1e308"),  TEXT("1e4932"), TEXT("-1e4932"),   TEXT("1e5000"),
+    TEXT("abc"),    TEXT(""),        TEXT(" 1"),     TEXT("1 "),        TEXT(".5"),
+    TEXT("5."),     TEXT("1.5.5"),   TEXT("1e"),     TEXT("123456789"), TEXT("0.30000000000000004"),
+    TEXT("1\0002"), TEXT("infinity")};
+
+static const struct text offsets[] = {
+    TEXT("0"),    TEXT("1"),   TEXT("2"),          TEXT("5"),
+    TEXT("10"),   TEXT("43"),  TEXT("44"),         TEXT("300"),
+    TEXT("-1"),   TEXT("-2"),  TEXT("-10"),        TEXT("-1000000"),
+    TEXT("4000"), TEXT("abc"), TEXT("1000000000"), TEXT("-9223372036854775808"),
+    TEXT("1.0"),  TEXT(""),    TEXT("4294967296"), TEXT("9223372036854775807")};
+
+static const struct text small_counts[] = {TEXT("1"),   TEXT("2"),   TEXT("5"),  TEXT("10"),
+                                           TEXT("100"), TEXT("0"),   TEXT("-1"), TEXT("abc"),
+                                           TEXT("1.5"), TEXT("1000")};
+
+/* No count that asks for a reply of gigabytes. */
+static const struct text rand_counts[] = {TEXT("0"),
+                                          TEXT("1"),
+                                          TEXT("3"),
+                                          TEXT("50"),
+                                          TEXT("10000"),
+                                          TEXT("-1"),
+                                          TEXT("-3"),
+                                          TEXT("-60"),
+                                          TEXT("abc"),
+                                          TEXT("9223372036854775807"),
+                                          TEXT("-9223372036854775808"),
+                                          TEXT("9223372036854775808")};
+
+static const struct text databases[] = {
+    TEXT("0"),  TEXT("0"),  TEXT("0"),   TEXT("1"), TEXT("1"),   TEXT("2"),          TEXT("15"),
+    TEXT("16"), TEXT("-1"), TEXT("abc"), TEXT(""),  TEXT("1.0"), TEXT("99999999999")};
+
+static const struct text patterns[] = {
+    TEXT("*"),        TEXT("s*"),  TEXT("h?"),    TEXT("[sh][0-3]"), TEXT("[^s]*"),  TEXT("\\*"),
+    TEXT("*1"),       TEXT("f*9"), TEXT(""),      TEXT("[a-"),       TEXT("**"),     TEXT("s[0-9"),
+    TEXT("bin*\xff"), TEXT("?"),   TEXT("\\[x]"), TEXT("[z-a]*"),    TEXT("f[1-3]*")};
+
+static const struct text junk[] = {
+    TEXT("foo"),     TEXT("NX"),      TEXT("XX"),   TEXT("GET"),        TEXT("EX"),
+    TEXT("MATCH"),   TEXT("COUNT"),   TEXT("DB"),   TEXT("REPLACE"),    TEXT("GT"),
+    TEXT("KEEPTTL"), TEXT("PERSIST"), TEXT("TYPE"), TEXT("WITHVALUES"), TEXT("IDX"),
+    TEXT("FIELDS"),  TEXT(""),        TEXT("*"),    TEXT("LT"),         TEXT("bin\0\r\nx"),
+    TEXT("default")};
+
+/* Replacements for an argument; none is a small positive number, which as an expiry would make the
+ * outcome depend on the clock. */
+static const struct text mutants[] = {TEXT(""),
+                                      TEXT("0"),
+                                      TEXT("-1"),
+                                      TEXT("nan"),
+                                      TEXT("inf"),
+                                      TEXT("abc"),
+                                      TEXT("9223372036854775807"),
+                                      TEXT("-9223372036854775808"),
+                                      TEXT("9223372036854775808"),
+                                      TEXT("9223372036854775"),
+                                      TEXT("1e3"),
+                                      TEXT(" 1"),
+                                      TEXT("+1"),
+                                      TEXT("1.5"),
+                                      TEXT("\0"),
+                                      TEXT("a\r\nb")};
+
+static const struct text past_s[] = {TEXT("1"), TEXT("1000000"), TEXT("0"), TEXT("-1"),
+                                     TEXT("-100")};
+static const struct text bad_times[] = {
+    TEXT("abc"),  TEXT(""),    TEXT("9223372036854775807"),  TEXT("9223372036854775808"),
+    TEXT("1e10"), TEXT("1.5"), TEXT("-9223372036854775808"), TEXT("9223372036854775"),
+    TEXT("0"),    TEXT("-1")};
+
+/* ---- the table ---- */
+
+struct row {
+    int weight;
+    enum compare compare;
+    const char *words;
+    bool fixed; /* never mutated: a mutation could do harm or reply gigabytes */
+};
+
+#define SET_TAIL                                                                                   \
+    "{|||EX %e|PX %E|EXAT %a|PXAT %A|KEEPTTL} {|||NX|XX|GET|NX GET|XX GET|NX XX|KEEPTTL|EX %e|%w}"
+#define EXPIRE_TAIL "{||||NX|XX|GT|LT|GT LT|NX XX|XX GT|XX LT|NX GT|%w}"
+
+/* clang-format off */
+static const struct row rows[] = {
+    /* connection */
+    {4, COMPARE_EXACT, "PING {||%v|%v %v}", false},
+    {3, COMPARE_EXACT, "ECHO {%v|%v|%l}", false},
+    {14, COMPARE_EXACT, "SELECT %d", false},
+    {1, COMPARE_EXACT, "RESET", false},
+    {1, COMPARE_CLOSES, "QUIT", true},
+    {2, COMPARE_EXACT, "AUTH {%v|default %v|%v %v|%v %v %v}", false},
+    {2, COMPARE_SHAPE, "HELLO {|3|2|3 SETNAME %w|2 SETNAME bob|2 AUTH default x}", true},
+    {2, COMPARE_EXACT, "HELLO {4|1|abc|-1||3 AUTH nobody x|3 SETNAME|3 AUTH a|3 %w x}", true},
+    {2, COMPARE_EXACT, "CLIENT GETNAME", false},
+    {2, COMPARE_EXACT, "CLIENT SETNAME {bob|alice|%w|%v|}", true},
+    {1, COMPARE_TYPE, "CLIENT ID", false},
+    {1, COMPARE_TYPE, "CLIENT {INFO|LIST|HELP|LIST TYPE normal|LIST ID 99999999}", true},
+    {1, COMPARE_EXACT, "CLIENT {LIST TYPE foo|LIST FOO|LIST ID abc|LIST TYPE|foo|GETNAME x|ID x|INFO x|SETNAME}", true},
+    {2, COMPARE_EXACT, "CLIENT KILL {ID 99999999|1.2.3.4:5|ID abc|ID 0|TYPE foo|USER nobody|FOO bar|ADDR 1.2.3.4:5|LADDR 1.2.3.4:5|ID|SKIPME maybe|USER default ID 99999999|TYPE pubsub|}", true},
+    /* server */
+    {1, COMPARE_TYPE, "COMMAND COUNT", true},
+    {2, COMPARE_SORTED, "COMMAND LIST FILTERBY {PATTERN hget*|PATTERN getd*|MODULE none|PATTERN *xyzzy|PATTERN incr*}", true},
+    {1, COMPARE_EXACT, "COMMAND {LIST FILTERBY|LIST FOO|COUNT x|FOO|INFO nosuch|GETKEYS|DOCS nosuch|LIST FILTERBY FOO bar|LIST FILTERBY ACLCAT nosuch}", true},
+    {3, COMPARE_EXACT, "COMMAND {GETKEYS|GETKEYSANDFLAGS} {SET %k %v|GET %k|MSET %k%v+|HSET %h %f%v+|DEL %k+|COPY %k %k|RENAME %k %k|LCS %k %k|PING|GET|FOO %k|SET %k %v GET|OBJECT ENCODING %k|MEMORY USAGE %k|HGETALL %h|TOUCH %k+}", true},
+    {2, COMPARE_EXACT, "CONFIG {GET nosuch|GET databases|GET proto-max-bulk-len|SET nosuch 1|SET nosuch|SET|GET|FOO|GET no*such|SET port}", true},
+    {3, COMPARE_EXACT, "DBSIZE", false},
+    {1, COMPARE_EXACT, "{FLUSHDB|FLUSHALL|FLUSHDB ASYNC|FLUSHDB SYNC|FLUSHALL ASYNC|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE|DBSIZE}", false},
+    {1, COMPARE_EXACT, "{FLUSHDB|FLUSHALL} {%v|SYNC ASYNC}", true},
+    {4, COMPARE_EXACT, "SWAPDB {0 1|1 2|%d %d}", false},
+    {1, COMPARE_SHAPE, "TIME", false},
+    {2, COMPARE_TYPE, "MEMORY USAGE %k", false},
+    {1, COMPARE_EXACT, "MEMORY {USAGE|USAGE %k SAMPLES|USAGE %k SAMPLES -1|USAGE nokey SAMPLES 5|USAGE %k SAMPLES abc|FOO|USAGE %k FOO}", true},
+    {5, COMPARE_ENCODING, "OBJECT ENCODING %k", false},
+    {1, COMPARE_TYPE, "OBJECT {REFCOUNT|IDLETIME} %k", false},
+    {1, COMPARE_EXACT, "OBJECT {FREQ %k|FREQ nokey|HELP|FOO %k|ENCODING|REFCOUNT nokey|IDLETIME nokey|ENCODING nokey}", true},
+    {1, COMPARE_EXACT, "SHUTDOWN {FOO|SAVE NOSAVE|NOW FOO|ABORT NOW}", true},
+    {1, COMPARE_EXACT, "DEBUG {FOO|SLEEP abc|SLEEP 0|SET-ACTIVE-EXPIRE|OBJECT nokey}", true},
+    {2, COMPARE_EXACT, "{nosuch|NOSUCH|foo\xff|GETT|} {|%v|%v %v|%k+}", false},
+    /* keys */
+    {12, COMPARE_EXACT, "{DEL|UNLINK} %k+", false},
+    {6, COMPARE_EXACT, "{EXISTS|TOUCH} %k+", false},
+    {8, COMPARE_EXACT, "TYPE %k", false},
+    {8, COMPARE_EXACT, "{RENAME|RENAMENX} %k %k", false},
+    {10, COMPARE_EXACT, "COPY %k %k {|||DB %d|REPLACE|DB %d REPLACE|REPLACE REPLACE|%w|DB}", false},
+    {6, COMPARE_EXACT, "MOVE %k %d", false},
+    {4, COMPARE_SORTED, "KEYS %p", false},
+    {3, COMPARE_SCAN, "SCAN 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|TYPE string|TYPE hash COUNT 100|TYPE list|COUNT|%w x|%w}", false},
+    {1, COMPARE_EXACT, "SCAN {abc|1x||1 MATCH|0 COUNT 0|0 COUNT -5|0 COUNT x|0 FOO}", true},
+    {2, COMPARE_RANDKEY, "RANDOMKEY", true},
+    {8, COMPARE_EXACT, "EXPIRE %k %e " EXPIRE_TAIL, false},
+    {8, COMPARE_EXACT, "PEXPIRE %k %E " EXPIRE_TAIL, false},
+    {8, COMPARE_EXACT, "EXPIREAT %k %a " EXPIRE_TAIL, false},
+    {8, COMPARE_EXACT, "PEXPIREAT %k %A " EXPIRE_TAIL, false},
+    {8, COMPARE_NEAR_S, "{TTL|EXPIRETIME} %k", false},
+    {8, COMPARE_NEAR_MS, "{PTTL|PEXPIRETIME} %k", false},
+    {5, COMPARE_EXACT, "PERSIST %k", false},
+    /* strings */
+    {40, COMPARE_EXACT, "SET {%s|%s|%k} %v", false},
+    {30, COMPARE_EXACT, "SET {%s|%s|%k} %v " SET_TAIL, false},
+    {25, COMPARE_EXACT, "GET {%s|%s|%k}", false},
+    {5, COMPARE_EXACT, "SETNX %s %v", false},
+    {6, COMPARE_EXACT, "SETEX %s %e %v", false},
+    {6, COMPARE_EXACT, "PSETEX %s %E %v", false},
+    {5, COMPARE_EXACT, "{GETSET %s %v|GETDEL %s}", false},
+    {8, COMPARE_EXACT, "GETEX %s {||EX %e|PX %E|EXAT %a|PXAT %A|PERSIST|PERSIST EX %e|%w|EX|EX %e PX %E}", false},
+    {8, COMPARE_EXACT, "MGET {%s+|%k+}", false},
+    {8, COMPARE_EXACT, "{MSET|MSETNX} {%s%v+|%k%v|%s%v+ %k}", false},
+    {14, COMPARE_EXACT, "APPEND %s %v", false},
+    {8, COMPARE_EXACT, "STRLEN {%s|%k}", false},
+    {12, COMPARE_EXACT, "{GETRANGE|SUBSTR} %s %o %o", false},
+    {10, COMPARE_EXACT, "SETRANGE %s %o %v", true},
+    {14, COMPARE_EXACT, "{INCR|DECR} %s", false},
+    {14, COMPARE_EXACT, "{INCRBY|DECRBY} %s %i", false},
+    {14, COMPARE_EXACT, "INCRBYFLOAT %s %F", false},
+    {2, COMPARE_EXACT, "LCS %s %s {||LEN|IDX|IDX WITHMATCHLEN|IDX MINMATCHLEN 2|IDX MINMATCHLEN 3 WITHMATCHLEN|LEN IDX|MINMATCHLEN abc|MINMATCHLEN|%w}", true},
+    /* hashes */
+    {50, COMPARE_EXACT, "HSET {%h|%h|%k} %f%v+", false},
+    {6, COMPARE_EXACT, "HSET %h {%f|%f%v %f|}", false},
+    {6, COMPARE_EXACT, "HMSET {%h|%k} {%f%v+|%f%v|%f}", false},
+    {1, COMPARE_EXACT, "HSET %h %f %l", false},
+    {1, COMPARE_EXACT, "HSET %h %l %v", false},
+    {6, COMPARE_EXACT, "HSETNX %h %f %v", false},
+    {20, COMPARE_EXACT, "HGET {%h|%h|%k} %f", false},
+    {12, COMPARE_EXACT, "HMGET {%h|%k} %f+", false},
+    {16, COMPARE_EXACT, "HDEL %h %f+", false},
+    {8, COMPARE_PAIRS, "HGETALL {%h|%k}", false},
+    {6, COMPARE_SORTED, "{HKEYS|HVALS} {%h|%k}", false},
+    {6, COMPARE_EXACT, "HLEN {%h|%k}", false},
+    {6, COMPARE_EXACT, "{HEXISTS|HSTRLEN} {%h|%k} %f", false},
+    {16, COMPARE_EXACT, "HINCRBY %h %f %i", false},
+    {16, COMPARE_EXACT, "HINCRBYFLOAT %h %f %F", false},
+    {4, COMPARE_RANDOM, "HRANDFIELD {%h|%h|%k} {|%r|%r WITHVALUES}", true},
+    {1, COMPARE_EXACT, "HRANDFIELD %h {%r FOO|5 WITHVALUES x|abc|9223372036854775808|-9223372036854775808|-4611686018427387905 WITHVALUES}", true},
+    {4, COMPARE_SCAN, "HSCAN {%h|%k} 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|COUNT|%w x}", false},
+    {1, COMPARE_EXACT, "HSCAN %h {abc|1x||0 COUNT 0|0 COUNT x|0 FOO}", true},
+};
+/* clang-format on */
+
+/* ---- state ---- */
+
+enum { BLOCK_BYTES = 4 * 1024 * 1024, LONG_KEY_BYTES = 1000 };
+
+struct gen {
+    uint64_t state;
+    int protocol;
+    int weight_sum;
+    bool want_hello; /* the next command returns to RESP3 */
+    uint64_t relative_count;
+    int64_t start_s;
+    char *block; /* arguments of the current batch */
+    size_t block_len;
+    char long_key[LONG_KEY_BYTES];
+};
+
+/* splitmix64 (Steele, Lea and Flood, 2014): one word of state, enough for choosing commands. */
+static uint64_t next_random(struct gen *g) {
+    uint64_t z = (g->state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint64_t gen_below(struct gen *g, uint64_t bound) {
+    return next_random(g) % bound;
+}
+
+static bool one_in(struct gen *g, uint64_t n) {
+    return gen_below(g, n) == 0;
+}
+
+struct gen *gen_create(uint64_t seed, int protocol) {
+    struct gen *g = calloc(1, sizeof(*g));
+    if (!g) {
+        abort();
+    }
+    g->state = seed;
+    g->protocol = protocol;
+    g->want_hello = protocol == 3;
+    g->start_s = (int64_t)time(NULL);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        g->weight_sum += rows[i].weight;
+    }
+    g->block = malloc(BLOCK_BYTES);
+    if (!g->block) {
+        abort();
+    }
+    memset(g->long_key, 'L', sizeof(g->long_key));
+    return g;
+}
+
+void gen_destroy(struct gen *g) {
+    if (g) {
+        free(g->block);
+        free(g);
+    }
+}
+
+void gen_recycle(struct gen *g) {
+    g->block_len = 0;
+}
+
+/* ---- arguments ---- */
+
+static char *take(struct gen *g, size_t len) {
+    if (g->block_len + len > BLOCK_BYTES) {
+        fprintf(stderr, "generator: a batch larger than %d bytes\n", BLOCK_BYTES);
+        abort();
+    }
+    char *ptr = g->block + g->block_len;
+    g->block_len += len;
+    return ptr;
+}
+
+static void add(struct gen *g, struct command *cmd, const char *ptr, size_t len) {
+    if (cmd->argc == GEN_MAX_ARGS) {
+        return;
+    }
+    char *copy = take(g, len + 1);
+    memcpy(copy, ptr, len);
+    copy[len] = '\0';
+    cmd->argv[cmd->argc] = copy;
+    cmd->lens[cmd->argc++] = len;
+}
+
+static void add_pick(struct gen *g, struct command *cmd, const struct text *list, size_t count) {
+    const struct text *t = &list[gen_below(g, count)];
+    add(g, cmd, t->ptr, t->len);
+}
+
+#define ADD_PICK(g, cmd, list) add_pick((g), (cmd), (list), COUNT(list))
+
+static void add_number(struct gen *g, struct command *cmd, const char *prefix, int64_t n) {
+    char text[48];
+    int len = snprintf(text, sizeof(text), "%s%" PRId64, prefix, n);
+    add(g, cmd, text, (size_t)len);
+}
+
+static void add_key(struct gen *g, struct command *cmd, char kind) {
+    if (kind == 'k' || one_in(g, 12)) {
+        switch (gen_below(g, 5)) {
+        case 0:
+            ADD_PICK(g, cmd, odd_keys);
+            return;
+        case 1:
+            if (one_in(g, 3)) {
+                add(g, cmd, g->long_key, sizeof(g->long_key));
+                return;
+            }
+            break;
+        default:
+            break;
+        }
+        kind = one_in(g, 2) ? 's' : 'h';
+    }
+    add_number(g, cmd, kind == 'h' ? "h" : "s", (int64_t)gen_below(g, 8));
+}
+
+/* Few fields most of the time; a third of the draws come from a range wide enough that hashes
+ * outgrow their packed form. */
+static void add_field(struct gen *g, struct command *cmd) {
+    if (one_in(g, 12)) {
+        ADD_PICK(g, cmd, odd_values);
+    } else {
+        add_number(g, cmd, "f", (int64_t)gen_below(g, one_in(g, 3) ? 700 : 12));
+    }
+}
+
+/* Up to max_len letters. */
+static void add_long(struct gen *g, struct command *cmd, size_t max_len) {
+    if (cmd->argc == GEN_MAX_ARGS) {
+        return;
+    }
+    size_t len = gen_below(g, max_len);
+    char *copy = take(g, len + 1);
+    for (size_t i = 0; i < len; i++) {
+        copy[i] = (char)('a' + (i + len) % 26);
+    }
+    copy[len] = '\0';
+    cmd->argv[cmd->argc] = copy;
+    cmd->lens[cmd->argc++] = len;
+}
+
+static void add_value(struct gen *g, struct command *cmd) {
+    switch (gen_below(g, 8)) {
+    case 0:
+    case 1:
+        add_number(g, cmd, "", (int64_t)gen_below(g, 20000) - 10000);
+        return;
+    case 2:
+        add_number(g, cmd, "value-", (int64_t)gen_below(g, 1000));
+        return;
+    case 3:
+        if (one_in(g, 4)) {
+            add_long(g, cmd, one_in(g, 8) ? 3000 : 300);
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    ADD_PICK(g, cmd, odd_values);
+}
+
+/* A relative time nobody draws twice: 1,000,000 s and up by steps of 7, so 81 days and more. */
+static int64_t relative_s(struct gen *g) {
+    return 1000000 + 7 * (int64_t)(g->relative_count++ * 131071 % 1000003);
+}
+
+/* An absolute time some 4 to 7 years ahead, out of eight, so that equal times meet. */
+static int64_t future_s(struct gen *g) {
+    return (g->start_s / 1000000 + 150) * 1000000 + (int64_t)gen_below(g, 8) * 10000000;
+}
+
+static void add_time(struct gen *g, struct command *cmd, char kind) {
+    bool absolute = kind == 'a' || kind == 'A';
+    int64_t unit = kind == 'A' || kind == 'E' ? 1000 : 1;
+    if (one_in(g, 12)) {
+        ADD_PICK(g, cmd, bad_times);
+    } else if (absolute && one_in(g, 8)) {
+        ADD_PICK(g, cmd, past_s);
+    } else {
+        add_number(g, cmd, "", (absolute ? future_s(g) : relative_s(g)) * unit);
+    }
+}
+
+static void add_special(struct gen *g, struct command *cmd, char what) {
+    switch (what) {
+    case 'k':
+    case 's':
+    case 'h':
+        add_key(g, cmd, what);
+        break;
+    case 'f':
+        add_field(g, cmd);
+        break;
+    case 'v':
+        add_value(g, cmd);
+        break;
+    case 'i':
+        ADD_PICK(g, cmd, integers);
+        break;
+    case 'F':
+        ADD_PICK(g, cmd, floats);
+        break;
+    case 'o':
+        ADD_PICK(g, cmd, offsets);
+        break;
+    case 'n':
+        ADD_PICK(g, cmd, small_counts);
+        break;
+    case 'r':
+        ADD_PICK(g, cmd, rand_counts);
+        break;
+    case 'd':
+        ADD_PICK(g, cmd, databases);
+        break;
+    case 'p':
+        ADD_PICK(g, cmd, patterns);
+        break;
+    case 'w':
+        ADD_PICK(g, cmd, junk);
+        break;
+    case 'l':
+        add_long(g, cmd, one_in(g, 2) ? 2000 : 100000);
+        break;
+    default:
+        add_time(g, cmd, what);
+        break;
+    }
+}
+
+/* ---- templates ---- */
+
+/* One word: a literal, or a run of %x with an optional +. */
+static void expand_word(struct gen *g, struct command *cmd, const char *word, size_t len) {
+    if (len == 0) {
+        return;
+    }
+    if (word[0] != '%') {
+        add(g, cmd, word, len);
+        return;
+    }
+    size_t times = 1;
+    if (word[len - 1] == '+') {
+        len--;
+        times = 1 + gen_below(g, one_in(g, 4) ? 6 : 2);
+    }
+    while (times-- > 0) {
+        for (size_t i = 0; i + 1 < len; i += 2) {
+            add_special(g, cmd, word[i + 1]);
+        }
+    }
+}
+
+static void expand_words(struct gen *g, struct command *cmd, const char *words, size_t len) {
+    const char *end = words + len;
+    while (words < end) {
+        const char *space = memchr(words, ' ', (size_t)(end - words));
+        const char *stop = space ? space : end;
+        expand_word(g, cmd, words, (size_t)(stop - words));
+        words = space ? space + 1 : end;
+    }
+}
+
+/* {A|B|C}: one of them, each as likely. */
+static void expand_choice(struct gen *g, struct command *cmd, const char *from, const char *to) {
+    size_t count = 1;
+    for (const char *p = from; p < to; p++) {
+        count += *p == '|';
+    }
+    size_t chosen = gen_below(g, count);
+    while (chosen-- > 0) {
+        from = (const char *)memchr(from, '|', (size_t)(to - from)) + 1;
+    }
+    const char *bar = memchr(from, '|', (size_t)(to - from));
+    expand_words(g, cmd, from, (size_t)((bar ? bar : to) - from));
+}
+
+static void expand(struct gen *g, struct command *cmd, const char *words) {
+    while (*words) {
+        if (*words == '{') {
+            const char *close = strchr(words, '}');
+            expand_choice(g, cmd, words + 1, close);
+            words = close + 1;
+        } else {
+            size_t len = strcspn(words, "{");
+            expand_words(g, cmd, words, len);
+            words += len;
+        }
+    }
+}
+
+/* ---- mistakes ---- */
+
+static void mutate(struct gen *g, struct command *cmd) {
+    int victim = 1 + (int)gen_below(g, (uint64_t)(cmd->argc > 1 ? cmd->argc - 1 : 1));
+    switch (gen_below(g, 5)) {
+    case 0: /* one argument short */
+        if (cmd->argc > 1) {
+            cmd->argc--;
+        }
+        break;
+    case 1: /* one too many */
+        ADD_PICK(g, cmd, junk);
+        break;
+    case 2: /* no arguments at all */
+        cmd->argc = 1;
+        break;
+    default: /* another value */
+        if (cmd->argc > 1) {
+            const struct text *t = &mutants[gen_below(g, COUNT(mutants))];
+            cmd->argv[victim] = t->ptr;
+            cmd->lens[victim] = t->len;
+        }
+        break;
+    }
+}
+
+static void random_case(struct gen *g, struct command *cmd) {
+    char *name = take(g, cmd->lens[0] + 1);
+    for (size_t i = 0; i <= cmd->lens[0]; i++) {
+        char c = cmd->argv[0][i];
+        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        name[i] = letter && one_in(g, 2) ? (char)(c ^ 0x20) : c;
+    }
+    cmd->argv[0] = name;
+}
+
+static const struct row *pick_row(struct gen *g) {
+    int at = (int)gen_below(g, (uint64_t)g->weight_sum);
+    const struct row *row = rows;
+    while (at >= row->weight) {
+        at -= row->weight;
+        row++;
+    }
+    return row;
+}
+
+static bool command_is(const struct command *cmd, const char *name) {
+    return cmd->lens[0] == strlen(name) && strncmp(cmd->argv[0], name, cmd->lens[0]) == 0;
+}
+
+void gen_next(struct gen *g, struct command *cmd) {
+    memset(cmd, 0, sizeof(*cmd));
+    if (g->want_hello) {
+        g->want_hello = false;
+        cmd->compare = COMPARE_SHAPE;
+        expand(g, cmd, "HELLO 3");
+        return;
+    }
+    const struct row *row = pick_row(g);
+    cmd->compare = row->compare;
+    expand(g, cmd, row->words);
+    if (cmd->argc == 0) {
+        add(g, cmd, "", 0);
+    }
+    cmd->ends_batch = row->compare == COMPARE_RANDOM || row->compare == COMPARE_RANDKEY ||
+                      row->compare == COMPARE_CLOSES;
+    g->want_hello =
+        g->protocol == 3 && !one_in(g, 3) &&
+        (command_is(cmd, "RESET") || command_is(cmd, "HELLO") || row->compare == COMPARE_CLOSES);
+    if (!row->fixed && one_in(g, 25)) {
+        mutate(g, cmd);
+    }
+    if (one_in(g, 20)) {
+        random_case(g, cmd);
+    }
+}
