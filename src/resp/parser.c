@@ -135,13 +135,15 @@ static bool partial_finish(struct resp_parser *p, const char *in, struct resp_ar
     size_t first_big = args->bigs_len;
     size_t big = 0;
     for (size_t i = 0; i < part->len; i++) {
-        const char *ptr = in + part->spans[i].off;
+        const char *ptr;
         if (part->spans[i].off == BIG_MARK) {
-            ptr = part->bigs[big++].ptr;
-            struct resp_big moved = {first + i, (char *)ptr};
+            ptr = part->bigs[big].ptr;
+            struct resp_big moved = {first + i, part->bigs[big++].ptr};
             if (!push_big(&args->bigs, &args->bigs_len, &args->bigs_cap, moved)) {
                 goto undo;
             }
+        } else {
+            ptr = in + part->spans[i].off;
         }
         if (!push_arg(args, ptr, part->spans[i].len)) {
             goto undo;
