@@ -25,7 +25,8 @@ bool number_parse_double(struct bytes b, double *out);
  * replies). out holds NUMBER_REAL_MAX_LEN bytes. */
 size_t number_format_real(char *out, long double v);
 
-/* Shortest decimal that reads back as the same double; inf, -inf, nan as words. out holds 32 bytes.
+/* Shortest decimal that reads back as the same double, in the form Redis 7.2 sends: whole numbers
+ * up to 2^62 as integers, 0.000001, 1e-7, 1e+20; -0, inf, -inf, nan as words. out holds 32 bytes.
  */
 size_t number_format_double(char *out, double v);
 

@@ -45,8 +45,11 @@ char *buf_tail(struct buf *b, size_t extra_len) {
 }
 
 void buf_append(struct buf *b, const void *ptr, size_t len) {
+    if (len == 0) {
+        return; /* ptr may still be NULL */
+    }
     char *tail = buf_tail(b, len);
-    if (tail != NULL && len != 0) {
+    if (tail != NULL) {
         memcpy(tail, ptr, len);
         b->len += len;
     }

@@ -2,11 +2,14 @@
 #include "base/number.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define REAL_TEXT_MAX 256 /* longest text of a real number that is looked at */
+#define REAL_TEXT_MAX 256  /* longest text of a real number that is looked at */
+#define REAL_DIGITS_MAX 17 /* significant digits that tell any two doubles apart */
+#define REAL_AS_INTEGER_MAX 4611686018427387904.0 /* 2^62: whole numbers up to here have no e */
 
 bool number_parse_u64(struct bytes b, uint64_t *out) {
     if (b.len == 0 || b.len > 20 || (b.ptr[0] == '0' && b.len > 1)) {
@@ -122,6 +125,68 @@ size_t number_format_real(char *out, long double v) {
     return len;
 }
 
+/* A double as digits x 10^scale: the fewest significant digits that read back as v, no trailing
+ * zeros. v is finite and positive. The count of digits; at most 17. */
+static int shortest_digits(double v, char *digits, int *scale) {
+    char text[REAL_DIGITS_MAX + 16];
+    /* 15 digits always survive in a normal double, so trying begins there; denormals hold fewer. */
+    for (int n = v < DBL_MIN ? 1 : DBL_DIG; n <= REAL_DIGITS_MAX; n++) {
+        snprintf(text, sizeof(text), "%.*e", n - 1, v);
+        if (strtod(text, NULL) == v) {
+            break;
+        }
+    }
+    char *exponent = strchr(text, 'e');
+    int len = 0;
+    for (char *p = text; p < exponent; p++) {
+        if (*p != '.') {
+            digits[len++] = *p;
+        }
+    }
+    *scale = atoi(exponent + 1) + 1 - len;
+    while (len > 1 && digits[len - 1] == '0') {
+        len--;
+        ++*scale;
+    }
+    return len;
+}
+
+/* digits x 10^scale as Redis 7.2 writes it: plain while few zeros are needed, else d.ddde+x. */
+static size_t write_decimal(char *out, const char *digits, int len, int scale) {
+    int exponent = scale + len - 1;
+    int magnitude = exponent < 0 ? -exponent : exponent;
+    char *p = out;
+    if (scale >= 0 && magnitude < len + 7) {
+        memcpy(p, digits, (size_t)len);
+        memset(p + len, '0', (size_t)scale);
+        return (size_t)(len + scale);
+    }
+    if (scale < 0 && (scale > -7 || magnitude < 4)) {
+        int whole = len + scale; /* digits before the point */
+        if (whole > 0) {
+            memcpy(p, digits, (size_t)whole);
+            p += whole;
+            *p++ = '.';
+        } else {
+            memcpy(p, "0.", 2);
+            memset(p + 2, '0', (size_t)-whole);
+            p += 2 - whole;
+            whole = 0;
+        }
+        memcpy(p, digits + whole, (size_t)(len - whole));
+        return (size_t)(p - out) + (size_t)(len - whole);
+    }
+    *p++ = digits[0];
+    if (len > 1) {
+        *p++ = '.';
+        memcpy(p, digits + 1, (size_t)(len - 1));
+        p += len - 1;
+    }
+    *p++ = 'e';
+    *p++ = exponent < 0 ? '-' : '+';
+    return (size_t)(p - out) + number_format_u64(p, (uint64_t)magnitude);
+}
+
 size_t number_format_double(char *out, double v) {
     if (isnan(v) || isinf(v)) {
         const char *word = isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
@@ -129,16 +194,20 @@ size_t number_format_double(char *out, double v) {
         memcpy(out, word, len);
         return len;
     }
-    char text[32];
-    int len = 0;
-    for (int digits = 15; digits <= 17; digits++) {
-        len = snprintf(text, sizeof(text), "%.*g", digits, v);
-        if (strtod(text, NULL) == v) {
-            break;
-        }
+    if (v == 0) {
+        memcpy(out, "-0", 2);
+        out[0] = signbit(v) ? '-' : '0';
+        return signbit(v) ? 2 : 1;
     }
-    memcpy(out, text, (size_t)len);
-    return (size_t)len;
+    if (v >= -REAL_AS_INTEGER_MAX && v <= REAL_AS_INTEGER_MAX && v == (double)(int64_t)v) {
+        return number_format_i64(out, (int64_t)v);
+    }
+    char digits[REAL_DIGITS_MAX + 1];
+    int scale;
+    int len = shortest_digits(fabs(v), digits, &scale);
+    out[0] = '-';
+    size_t sign = v < 0;
+    return sign + write_decimal(out + sign, digits, len, scale);
 }
 
 bool number_parse_size(struct bytes b, uint64_t *out) {
