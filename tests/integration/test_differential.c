@@ -608,6 +608,11 @@ static void keys_expire_as_the_oracles_do(void **state) {
     (void)state;
     static const char *const setup[][6] = {
         {"FLUSHALL"},
+        {"SET", "past", "v", "EXAT", "1"},
+        {"GET", "past"},
+        {"SET", "past", "v", "PXAT", "1000"},
+        {"SET", "past", "w", "NX"},
+        {"SET", "past", "w", "XX", "GET"},
         {"SET", "px", "v", "PX", "60"},
         {"PSETEX", "psetex", "60", "v"},
         {"SET", "plain", "v"},

@@ -139,7 +139,7 @@ static const struct text mutants[] = {TEXT(""),
                                       TEXT("9223372036854775807"),
                                       TEXT("-9223372036854775808"),
                                       TEXT("9223372036854775808"),
-                                      TEXT("9223372036854775"),
+                                      TEXT("9223372036854775000"),
                                       TEXT("1e3"),
                                       TEXT(" 1"),
                                       TEXT("+1"),
@@ -151,7 +151,7 @@ static const struct text past_s[] = {TEXT("1"), TEXT("1000000"), TEXT("0"), TEXT
                                      TEXT("-100")};
 static const struct text bad_times[] = {
     TEXT("abc"),  TEXT(""),    TEXT("9223372036854775807"),  TEXT("9223372036854775808"),
-    TEXT("1e10"), TEXT("1.5"), TEXT("-9223372036854775808"), TEXT("9223372036854775"),
+    TEXT("1e10"), TEXT("1.5"), TEXT("-9223372036854775808"), TEXT("9223372036854775000"),
     TEXT("0"),    TEXT("-1")};
 
 /* ---- the table ---- */
@@ -164,7 +164,7 @@ struct row {
 };
 
 #define SET_TAIL                                                                                   \
-    "{|||EX %e|PX %E|EXAT %a|PXAT %A|KEEPTTL} {|||NX|XX|GET|NX GET|XX GET|NX XX|KEEPTTL|EX %e|%w}"
+    "{|||EX %e|PX %E|EXAT %b|PXAT %B|KEEPTTL} {|||NX|XX|GET|NX GET|XX GET|NX XX|KEEPTTL|EX %e|%w}"
 #define EXPIRE_TAIL "{||||NX|XX|GT|LT|GT LT|NX XX|XX GT|XX LT|NX GT|%w}"
 
 /* clang-format off */
@@ -439,11 +439,12 @@ static int64_t future_s(struct gen *g) {
 }
 
 static void add_time(struct gen *g, struct command *cmd, char kind) {
-    bool absolute = kind == 'a' || kind == 'A';
-    int64_t unit = kind == 'A' || kind == 'E' ? 1000 : 1;
+    bool absolute = strchr("aAbB", kind) != NULL;
+    bool may_be_past = kind == 'a' || kind == 'A';
+    int64_t unit = strchr("ABE", kind) ? 1000 : 1;
     if (one_in(g, 12)) {
         ADD_PICK(g, cmd, bad_times);
-    } else if (absolute && one_in(g, 8)) {
+    } else if (may_be_past && one_in(g, 8)) {
         ADD_PICK(g, cmd, past_s);
     } else {
         add_number(g, cmd, "", (absolute ? future_s(g) : relative_s(g)) * unit);

@@ -9,6 +9,8 @@
  *   %i integer to add   %F float to add   %o offset   %n small count   %r HRANDFIELD count
  *   %d database    %p pattern   %w junk word   %l up to 100 KB
  *   %e relative s   %E relative ms   %a absolute s   %A absolute ms
+ *   %b, %B      absolute s and ms for SET, never past: redis 7.0 counts such a key in DBSIZE until
+ *               its expiry cycle meets it, which depends on the clock
  *   %X+         one to six times;  %f%v (no blank between) two arguments, and %f%v+ repeats both
  *
  * Relative expiries are drawn without repetition and lie far from the absolute ones, so that "GT"
