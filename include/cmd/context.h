@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* context: what commands may see of the program. main fills it; handlers reach it as call->cx. */
+#ifndef CMD_CONTEXT_H
+#define CMD_CONTEXT_H
+
+#include "base/rng.h"
+#include "cmd/client.h"
+#include "config/config.h"
+#include "db/db.h"
+#include "stats/latency.h"
+#include "stats/metrics.h"
+
+enum shutdown_flag {
+    SHUTDOWN_ASKED = 1 << 0,
+    SHUTDOWN_NOSAVE = 1 << 1,
+    SHUTDOWN_NOW = 1 << 2,
+    SHUTDOWN_FORCE = 1 << 3
+};
+
+/* What the server does for commands: the calls that go up a layer. */
+struct server_hooks {
+    void *server;
+    /* A reply is large: send what can be sent before the batch goes on. */
+    void (*flush)(void *server, struct client *c);
+    /* Close a client: at once, or after what it still has to read. */
+    void (*close)(void *server, struct client *c);
+    /* Stop the program once this batch is done. */
+    void (*shutdown)(void *server, unsigned flags);
+};
+
+struct cmd_context {
+    struct dbset *dbs;
+    struct config *config;
+    struct metrics *metrics;
+    struct error_counts errors;
+    struct rates rates;
+    struct command_stats *command_stats;        /* by row id */
+    struct latency_histogram **command_latency; /* by row id; NULL until the row's first call */
+    struct client_registry clients;
+    struct rng rng;
+    int64_t now_ms; /* wall clock of this batch, refreshed after a slow command; dbs->now_ms is the
+                       same */
+    int64_t started_ms;       /* wall clock when the server was ready */
+    size_t used_memory_bytes; /* sampled by cron; compared with maxmemory */
+    size_t peak_memory_bytes;
+    size_t startup_memory_bytes;
+    char run_id[41], repl_id[41];
+    const char *executable;
+    struct server_hooks hooks;
+};
+
+/* Heap allocations and arena chunks: what maxmemory is about. */
+size_t context_used_memory(const struct cmd_context *cx);
+
+/* Read the clock into now_ms and dbs->now_ms. */
+void context_refresh_clock(struct cmd_context *cx);
+
+static inline struct db *context_db(const struct cmd_context *cx, const struct client *c) {
+    return cx->dbs->dbs[c->db];
+}
+
+#endif

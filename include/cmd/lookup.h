@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lookup: from an argument to the key's entry, in the client's database. */
+#ifndef CMD_LOOKUP_H
+#define CMD_LOOKUP_H
+
+#include "cmd/call.h"
+#include "cmd/context.h"
+
+static inline struct db *call_db(const struct call *call) {
+    return context_db(call->cx, call->client);
+}
+
+/* The hash of the key at argument i: the dispatcher's when i is the first key. */
+uint64_t lookup_hash(const struct call *call, size_t i);
+
+/* Find the key at argument i. A client with NO-TOUCH on touches nothing. */
+bool lookup_key(struct call *call, size_t i, enum db_touch touch, struct entry *out);
+
+enum lookup { LOOKUP_FOUND, LOOKUP_ABSENT, LOOKUP_REFUSED };
+
+/* Find a key of one type. LOOKUP_REFUSED: it holds another type, WRONGTYPE was replied. */
+enum lookup lookup_typed(struct call *call, size_t i, enum value_type type, struct entry *out);
+
+/* A write happened: `changes` are counted for the save points. */
+static inline void call_dirty(struct call *call, uint64_t changes) {
+    call->cx->dbs->stats.dirty += changes;
+}
+
+#endif

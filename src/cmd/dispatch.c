@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cmd/dispatch.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/ticks.h"
+#include "cmd/client.h"
+#include "cmd/context.h"
+#include "cmd/table.h"
+#include "types/hash.h"
+
+/* Reply bytes that make a client's output worth sending before its batch is over. */
+#define FLUSH_EARLY_BYTES ((size_t)256 * 1024)
+/* A command this slow makes the clock worth reading again. */
+#define SLOW_NS 500000
+/* With fewer commands there is no latency to hide behind one another. */
+#define PREFETCH_MIN 2
+
+/* What the stages know of a command. Every pointer in here is advice. */
+struct plan {
+    const struct command *row;
+    struct bytes *argv;
+    struct db *db;
+    uint64_t key_hash, field_hash;
+    uint64_t ref; /* the key's likely record */
+    bool has_key;
+    bool in_table; /* value is a hash with an index of its own */
+    struct value value;
+};
+
+/* ---- stages -------------------------------------------------------------------------------- */
+
+static void stage_key(struct cmd_context *cx, const struct batch *b, struct plan *plans,
+                      bool prefetch) {
+    for (size_t i = 0; i < b->len; i++) {
+        const struct batch_item *item = &b->items[i];
+        struct plan *p = &plans[i];
+        p->argv = b->args.v + item->first;
+        p->row = table_find(p->argv[0]);
+        int first = p->row ? p->row->keys[0].first : 0;
+        p->has_key = first > 0 && (size_t)first < item->argc && item->client != NULL;
+        p->ref = SWISS_NONE;
+        p->in_table = false;
+        if (!p->has_key) {
+            continue;
+        }
+        p->key_hash = hash_bytes(p->argv[first]);
+        p->db = context_db(cx, item->client);
+        if (prefetch) {
+            db_prefetch_index(p->db, p->key_hash);
+        }
+    }
+}
+
+static void stage_record(const struct batch *b, struct plan *plans) {
+    for (size_t i = 0; i < b->len; i++) {
+        if (plans[i].has_key) {
+            plans[i].ref = db_prefetch_record(plans[i].db, plans[i].key_hash);
+        }
+    }
+}
+
+static void stage_field(const struct batch *b, struct plan *plans) {
+    for (size_t i = 0; i < b->len; i++) {
+        struct plan *p = &plans[i];
+        int field = p->row ? p->row->plan.field_first : 0;
+        if (field == 0 || p->ref == SWISS_NONE || (size_t)field >= b->items[i].argc) {
+            continue;
+        }
+        db_peek_likely(p->db, p->ref, &p->value);
+        p->in_table = p->value.type == VALUE_HASH && p->value.encoding == VALUE_HEAP;
+        if (p->in_table) {
+            p->field_hash = hash_bytes(p->argv[field]);
+            hash_prefetch_index(&p->value, p->field_hash);
+        }
+    }
+}
+
+static void stage_field_record(const struct batch *b, struct plan *plans) {
+    for (size_t i = 0; i < b->len; i++) {
+        if (plans[i].in_table) {
+            hash_prefetch_record(&plans[i].value, plans[i].field_hash);
+        }
+    }
+}
+
+static void run_stages(struct cmd_context *cx, const struct batch *b, struct plan *plans) {
+    bool prefetch = b->len >= PREFETCH_MIN;
+    stage_key(cx, b, plans, prefetch);
+    if (prefetch) {
+        stage_record(b, plans);
+        stage_field(b, plans);
+        stage_field_record(b, plans);
+    }
+}
+
+/* ---- execution ----------------------------------------------------------------------------- */
+
+static bool refuse_unauthenticated(struct cmd_context *cx, struct call *call) {
+    bool locked =
+        cx->config->requirepass[0] != '\0' && !(call->client->flags & CLIENT_AUTHENTICATED);
+    if (locked && !(call->row->flags & CMD_NO_AUTH)) {
+        reply_error(&call->reply, "NOAUTH Authentication required.");
+        return true;
+    }
+    return false;
+}
+
+static bool refuse_over_maxmemory(struct cmd_context *cx, struct call *call) {
+    size_t limit = cx->config->maxmemory;
+    if (LIKELY(limit == 0) || !(call->row->flags & CMD_DENYOOM)) {
+        return false;
+    }
+    if (cx->used_memory_bytes <= limit) {
+        return false;
+    }
+    reply_error(&call->reply, "OOM command not allowed when used memory > 'maxmemory'.");
+    return true;
+}
+
+/* Resolve a container's subcommand and check the number of arguments. */
+static bool resolve(struct call *call) {
+    if (call->row == NULL) {
+        table_reply_unknown(&call->reply, call->argv, call->argc);
+        return false;
+    }
+    if (command_is_container(call->row) && call->argc > 1) {
+        const struct command *sub = table_find_sub(call->row, call->argv[1]);
+        if (sub == NULL) {
+            table_reply_unknown_sub(&call->reply, call->row, call->argv[1]);
+            return false;
+        }
+        call->row = sub;
+        size_t first = (size_t)sub->keys[0].first;
+        if (first > 0 && first < call->argc) {
+            call->key_hash = hash_bytes(call->argv[first]);
+        }
+    }
+    if (call->row->handler == NULL || !command_arity_ok(call->row, call->argc)) {
+        table_reply_wrong_arity(&call->reply, call->row);
+        return false;
+    }
+    return true;
+}
+
+static struct latency_histogram *latency_of(struct cmd_context *cx, const struct command *row) {
+    struct latency_histogram **slot = &cx->command_latency[row->id];
+    if (UNLIKELY(*slot == NULL)) {
+        *slot = calloc(1, sizeof(**slot));
+    }
+    return *slot;
+}
+
+static void count_error(struct cmd_context *cx, const struct buf *out, size_t mark) {
+    const char *text = out->ptr + mark + 1;
+    const char *end = memchr(text, '\r', out->len - mark - 1);
+    cx->metrics->total_error_replies++;
+    error_counts_add(&cx->errors, BYTES(text, end ? (size_t)(end - text) : 0));
+}
+
+/* CLIENT REPLY OFF and SKIP: the reply was made and is dropped. */
+static void mute(struct client *c, const struct command *row, struct buf *out, size_t mark,
+                 uint32_t flags_before) {
+    if ((c->flags & CLIENT_REPLY_OFF) || (flags_before & CLIENT_REPLY_SKIP)) {
+        out->len = mark;
+    }
+    c->flags &= ~(flags_before & CLIENT_REPLY_SKIP);
+    (void)row;
+}
+
+static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *start) {
+    struct command_stats *stats = &cx->command_stats[call->row->id];
+    const struct command *row = call->row;
+    struct client *c = call->client;
+    struct buf *out = c->out;
+    size_t mark = out->len;
+    row->handler(call);
+    if (row->flags & CMD_WRITE) {
+        db_after_write(context_db(cx, c));
+    }
+    uint64_t now = ticks_now();
+    uint64_t ns = ticks_to_ns(now - *start);
+    *start = now;
+    stats->calls++;
+    stats->nsec += ns;
+    struct latency_histogram *latency = latency_of(cx, row);
+    if (latency != NULL) {
+        latency_record(latency, ns, 1);
+    }
+    if (UNLIKELY(out->len > mark && out->ptr[mark] == '-')) {
+        stats->failed++;
+        count_error(cx, out, mark);
+    }
+    if (UNLIKELY(ns > SLOW_NS)) {
+        context_refresh_clock(cx);
+    }
+}
+
+static void execute(struct cmd_context *cx, struct batch *b, const struct batch_item *item,
+                    const struct plan *plan, uint64_t *start) {
+    struct client *c = item->client;
+    if (c == NULL || (c->flags & (CLIENT_CLOSE_NOW | CLIENT_CLOSE_AFTER_REPLY))) {
+        return;
+    }
+    struct call call = {.cx = cx,
+                        .client = c,
+                        .row = plan->row,
+                        .argv = plan->argv,
+                        .argc = item->argc,
+                        .reply = {c->out, c->proto},
+                        .key_hash = plan->key_hash,
+                        .input = &b->args};
+    size_t mark = c->out->len;
+    uint32_t flags_before = c->flags;
+    c->last_active_ms = cx->now_ms;
+    bool resolved = resolve(&call);
+    if (resolved) {
+        c->last_row = call.row;
+    }
+    if (!resolved || refuse_unauthenticated(cx, &call) || refuse_over_maxmemory(cx, &call)) {
+        count_error(cx, c->out, mark);
+        if (call.row != NULL) {
+            cx->command_stats[call.row->id].rejected++;
+        }
+    } else {
+        cx->metrics->total_commands_processed++;
+        run_handler(cx, &call, start);
+    }
+    if (UNLIKELY((c->flags | flags_before) & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP))) {
+        mute(c, call.row, c->out, mark, flags_before);
+    }
+    if (UNLIKELY(c->out->failed)) {
+        c->flags |= CLIENT_CLOSE_NOW; /* a reply is missing: the stream cannot go on */
+    } else if (UNLIKELY(c->out->len > FLUSH_EARLY_BYTES)) {
+        cx->hooks.flush(cx->hooks.server, c);
+    }
+}
+
+void dispatch_batch(struct cmd_context *cx, struct batch *b) {
+    struct plan plans[DISPATCH_BATCH_MAX];
+    context_refresh_clock(cx);
+    run_stages(cx, b, plans);
+    uint64_t start = ticks_now();
+    for (size_t i = 0; i < b->len; i++) {
+        execute(cx, b, &b->items[i], &plans[i], &start);
+    }
+    b->len = 0;
+    resp_args_clear(&b->args);
+}
+
+void batch_forget(struct batch *b, const struct client *c) {
+    for (size_t i = 0; i < b->len; i++) {
+        if (b->items[i].client == c) {
+            b->items[i].client = NULL;
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cmd/lookup.h"
+
+#include "base/hash.h"
+#include "cmd/args.h"
+#include "cmd/table.h"
+
+uint64_t lookup_hash(const struct call *call, size_t i) {
+    return call->row->keys[0].first == (int)i ? call->key_hash : hash_bytes(call->argv[i]);
+}
+
+bool lookup_key(struct call *call, size_t i, enum db_touch touch, struct entry *out) {
+    if (call->client->flags & CLIENT_NO_TOUCH) {
+        touch = DB_NO_TOUCH;
+    }
+    return db_find(call_db(call), call->argv[i], lookup_hash(call, i), touch, out);
+}
+
+enum lookup lookup_typed(struct call *call, size_t i, enum value_type type, struct entry *out) {
+    if (!lookup_key(call, i, DB_TOUCH, out)) {
+        return LOOKUP_ABSENT;
+    }
+    if (out->value.type != type) {
+        args_wrong_type(call);
+        return LOOKUP_REFUSED;
+    }
+    return LOOKUP_FOUND;
+}

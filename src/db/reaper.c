@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frees big values and whole databases a part at a time, so that no DEL or FLUSHALL stalls the
+ * loop. */
+#include <stdlib.h>
+
+#include "mem/account.h"
+#include "record_priv.h"
+
+/* Segments, records or nodes freed between two looks at the budget. */
+#define STEP 64
+
+struct reaper_job {
+    struct reaper_job *next;
+    struct db *db; /* NULL: a value */
+    enum value_type type;
+    void *object;
+    uint64_t cursor; /* of the walk that frees what records point at */
+    bool walked;
+};
+
+static void enqueue(struct dbset *set, struct reaper_job *job) {
+    *(set->reap_last ? &set->reap_last->next : &set->reap_first) = job;
+    set->reap_last = job;
+    set->reap_count++;
+}
+
+void reaper_take_value(struct dbset *set, const struct value *v) {
+    struct reaper_job *job = value_is_big(v) ? calloc(1, sizeof(*job)) : NULL;
+    if (job == NULL) {
+        value_free(v->type, value_object(v));
+        return;
+    }
+    job->type = v->type;
+    job->object = value_object(v);
+    enqueue(set, job);
+}
+
+/* ---- databases ----------------------------------------------------------------------------- */
+
+static void free_pointed_at(void *arg, uint64_t ref) {
+    struct db *db = arg;
+    struct record r;
+    record_read(record_at(db, ref), &r);
+    if (r.head & RECORD_KEY_BOXED) {
+        account_free(ACCOUNT_VALUE, (char *)(uintptr_t)r.key.ptr);
+    }
+    if (record_encoding(r.head) == VALUE_HEAP) {
+        struct value v = {.type = record_type(r.head),
+                          .encoding = VALUE_HEAP,
+                          .data = r.value_at,
+                          .len = r.value_len};
+        reaper_take_value(db->set, &v);
+    }
+}
+
+/* Free some of what records point at; true when nothing of it is left. The walk reads refs only, no
+ * key. */
+static bool walk_step(struct db *db, struct reaper_job *job) {
+    uint64_t position = job->cursor;
+    uint64_t refs[STEP];
+    size_t count = db->key_heap_count ? swiss_next(&db->index, &position, refs, STEP) : 0;
+    for (size_t i = 0; i < count; i++) {
+        free_pointed_at(db, refs[i]);
+    }
+    job->cursor = position;
+    return count == 0;
+}
+
+static bool db_step(struct reaper_job *job) {
+    struct db *db = job->db;
+    if (!job->walked) {
+        job->walked = walk_step(db, job);
+        return false;
+    }
+    if (!swiss_deinit_step(&db->index, STEP) || !arena_deinit_step(&db->arena, 1) ||
+        !order_destroy_step(&db->expiries, STEP)) {
+        return false;
+    }
+    account_free(ACCOUNT_OTHER, db);
+    return true;
+}
+
+void reaper_empty_db(struct db *db) {
+    struct reaper_job job = {.db = db};
+    struct dbset *set = db->set;
+    while (!walk_step(db, &job)) {
+    }
+    swiss_deinit(&db->index);
+    arena_deinit(&db->arena);
+    order_deinit(&db->expiries);
+    db_init(db, set);
+}
+
+void reaper_take_db(struct dbset *set, struct db *db) {
+    struct reaper_job *job = calloc(1, sizeof(*job));
+    if (job == NULL) {
+        reaper_empty_db(db);
+        account_free(ACCOUNT_OTHER, db);
+        return;
+    }
+    job->db = db;
+    enqueue(set, job);
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+static bool job_step(struct reaper_job *job) {
+    return job->db != NULL ? db_step(job) : value_free_step(job->type, job->object, STEP);
+}
+
+bool reaper_run(struct dbset *set, size_t budget) {
+    while (set->reap_first != NULL && budget > 0) {
+        struct reaper_job *job = set->reap_first;
+        budget -= budget < STEP ? budget : STEP;
+        if (job_step(job)) {
+            set->reap_first = job->next;
+            if (set->reap_first == NULL) {
+                set->reap_last = NULL;
+            }
+            set->reap_count--;
+            set->stats.reaped_objects++;
+            free(job);
+        }
+    }
+    return set->reap_first != NULL;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "types/value.h"
+
+#include <stdlib.h>
+
+#include "mem/account.h"
+#include "types/hash.h"
+#include "types/string.h"
+
+/* What OBJECT ENCODING calls a short string: the longest that Redis embeds. */
+#define EMBSTR_MAX 44
+
+/* ---- one row a type ------------------------------------------------------------------------ */
+
+struct type_ops {
+    const char *name;
+    const char *(*encoding_name)(const struct value *v);
+    bool (*free_step)(void *object, size_t budget);
+    enum status (*clone)(const struct value *v,
+                         struct value_image *image); /* of a VALUE_HEAP value */
+    size_t (*bytes)(const struct value *v);
+    bool (*is_big)(const struct value *v);
+    void (*check)(const struct value *v);
+};
+
+static const char *string_encoding_name(const struct value *v) {
+    if (v->encoding == VALUE_INT) {
+        return "int";
+    }
+    return v->encoding == VALUE_RAW && v->len <= EMBSTR_MAX ? "embstr" : "raw";
+}
+
+static bool string_free_step(void *object, size_t budget) {
+    (void)budget;
+    account_free(ACCOUNT_VALUE, object);
+    return true;
+}
+
+static enum status string_clone(const struct value *v, struct value_image *image) {
+    return string_image(string_text(v, NULL), NULL, image);
+}
+
+static size_t string_bytes(const struct value *v) {
+    struct string_heap heap;
+    memcpy(&heap, v->data, sizeof(heap));
+    return heap.cap;
+}
+
+/* One free of one allocation: munmap at worst, whatever its size. */
+static bool string_is_big(const struct value *v) {
+    return string_bytes(v) > (size_t)1 << 20;
+}
+
+static void string_check(const struct value *v) {
+    struct string_heap heap;
+    if (v->encoding == VALUE_HEAP) {
+        memcpy(&heap, v->data, sizeof(heap));
+        if (v->len != sizeof(heap) || heap.len > heap.cap) {
+            abort();
+        }
+    } else if (v->encoding == VALUE_INT && v->len > sizeof(int64_t)) {
+        abort();
+    }
+}
+
+static const char *hash_encoding_name(const struct value *v) {
+    return v->encoding == VALUE_PACKED ? "listpack" : "hashtable";
+}
+
+static bool hash_free_object(void *object, size_t budget) {
+    return hash_free_step(object, budget);
+}
+
+static enum status hash_clone_object(const struct value *v, struct value_image *image) {
+    struct hash *copy;
+    enum status st = hash_clone(value_object(v), &copy);
+    if (st == ST_OK) {
+        image->encoding = VALUE_HEAP;
+        memcpy(image->small, &copy, sizeof(copy));
+        image->data = BYTES(image->small, sizeof(copy));
+    }
+    return st;
+}
+
+static size_t hash_object_bytes(const struct value *v) {
+    return hash_bytes_held(value_object(v));
+}
+
+static bool hash_is_big(const struct value *v) {
+    return hash_object_is_big(value_object(v));
+}
+
+static const struct type_ops type_table[VALUE_TYPES] = {
+    [VALUE_STRING] = {"string", string_encoding_name, string_free_step, string_clone, string_bytes,
+                      string_is_big, string_check},
+    [VALUE_HASH] = {"hash", hash_encoding_name, hash_free_object, hash_clone_object,
+                    hash_object_bytes, hash_is_big, hash_check},
+};
+
+/* ---- public -------------------------------------------------------------------------------- */
+
+const char *value_type_name(enum value_type type) {
+    return type_table[type].name;
+}
+
+const char *value_encoding_name(const struct value *v) {
+    return type_table[v->type].encoding_name(v);
+}
+
+bool value_free_step(enum value_type type, void *object, size_t budget) {
+    return type_table[type].free_step(object, budget);
+}
+
+bool value_is_big(const struct value *v) {
+    return v->encoding == VALUE_HEAP && type_table[v->type].is_big(v);
+}
+
+void value_free(enum value_type type, void *object) {
+    while (!value_free_step(type, object, SIZE_MAX)) {
+    }
+}
+
+enum status value_clone(const struct value *v, struct value_image *image) {
+    if (v->encoding == VALUE_HEAP) {
+        return type_table[v->type].clone(v, image);
+    }
+    value_image_of(v, image);
+    return ST_OK;
+}
+
+void value_image_discard(enum value_type type, struct value_image *image) {
+    if (image->encoding == VALUE_HEAP) {
+        void *object;
+        memcpy(&object, image->data.ptr, sizeof(object));
+        value_free(type, object);
+    }
+}
+
+size_t value_heap_bytes(const struct value *v) {
+    return v->encoding == VALUE_HEAP ? type_table[v->type].bytes(v) : 0;
+}
+
+void value_check(const struct value *v) {
+    type_table[v->type].check(v);
+}
