@@ -22,9 +22,8 @@ MUST_CHECK bool args_i64(struct call *call, size_t i, int64_t *out);
 /* As args_i64, with the error text of your choice, prefix included: "ERR timeout is not an integer or out of range". */
 MUST_CHECK bool args_i64_or(struct call *call, size_t i, int64_t *out, const char *error);
 
-/* An integer within [min, max]: error when it is outside; "ERR value is not an integer or out of range" when it is not
- * an integer. error NULL picks Redis's own: "ERR value is out of range, must be positive" when min is 0, else
- * "ERR value is out of range, value must between MIN and MAX". */
+/* An integer within [min, max]. error is the reply to anything else; NULL picks Redis's own: "ERR value is not an integer
+ * or out of range" when it is none, "ERR value is out of range, value must between MIN and MAX" when it is outside. */
 MUST_CHECK bool args_i64_range(struct call *call, size_t i, int64_t min, int64_t max, int64_t *out, const char *error);
 
 /* A count of 0 or more: "ERR value is out of range, must be positive", the same text when it is no number at all. */

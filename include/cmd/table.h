@@ -110,7 +110,6 @@ enum key_flag {
 struct key_spec {
     int8_t first, last, step;
     uint16_t flags; /* enum key_flag */
-    const char *notes;
 };
 
 /* Fields of the collection at keys[0] stand at arguments first, first + step, ... up to last, as in key_spec; first 0:

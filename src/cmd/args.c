@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cmd/args.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/number.h"
+#include "cmd/call.h"
+#include "cmd/table.h"
+
+static const char not_an_integer[] = "ERR value is not an integer or out of range";
+static const char not_positive[] = "ERR value is out of range, must be positive";
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+bool args_i64(struct call *call, size_t i, int64_t *out) {
+    return args_i64_or(call, i, out, not_an_integer);
+}
+
+bool args_i64_or(struct call *call, size_t i, int64_t *out, const char *error) {
+    if (UNLIKELY(!number_parse_i64(call->argv[i], out))) {
+        reply_error(&call->reply, error);
+        return false;
+    }
+    return true;
+}
+
+bool args_i64_range(struct call *call, size_t i, int64_t min, int64_t max, int64_t *out,
+                    const char *error) {
+    if (!args_i64_or(call, i, out, error != NULL ? error : not_an_integer)) {
+        return false;
+    }
+    if (*out >= min && *out <= max) {
+        return true;
+    }
+    if (error != NULL) {
+        reply_error(&call->reply, error);
+    } else {
+        reply_errorf(&call->reply,
+                     "ERR value is out of range, value must between %" PRId64 " and %" PRId64, min,
+                     max);
+    }
+    return false;
+}
+
+bool args_count(struct call *call, size_t i, int64_t *out) {
+    return args_i64_range(call, i, 0, INT64_MAX, out, not_positive);
+}
+
+bool args_real(struct call *call, size_t i, long double *out) {
+    if (!number_parse_real(call->argv[i], out)) {
+        args_not_a_float(call);
+        return false;
+    }
+    return true;
+}
+
+bool args_double(struct call *call, size_t i, double *out) {
+    if (!number_parse_double(call->argv[i], out)) {
+        args_not_a_float(call);
+        return false;
+    }
+    return true;
+}
+
+bool args_cursor(struct call *call, size_t i, uint64_t *out) {
+    if (!number_parse_u64(call->argv[i], out)) {
+        reply_error(&call->reply, "ERR invalid cursor");
+        return false;
+    }
+    return true;
+}
+
+bool args_is(const struct call *call, size_t i, const char *word) {
+    return i < call->argc && bytes_is(call->argv[i], word);
+}
+
+bool args_expiry(struct call *call, size_t i, unsigned time_flags, int64_t now_ms,
+                 int64_t *out_ms) {
+    int64_t when;
+    if (!args_i64(call, i, &when)) {
+        return false;
+    }
+    bool fits = !(time_flags & ARGS_TIME_POSITIVE) || when > 0;
+    if (!(time_flags & ARGS_TIME_MS)) {
+        fits = fits && !__builtin_mul_overflow(when, (int64_t)1000, &when);
+    }
+    if (!(time_flags & ARGS_TIME_ABSOLUTE)) {
+        fits = fits && !__builtin_add_overflow(when, now_ms, &when);
+    }
+    if (!fits) {
+        args_expire_error(call);
+        return false;
+    }
+    *out_ms = when;
+    return true;
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+void args_syntax_error(struct call *call) {
+    reply_error(&call->reply, "ERR syntax error");
+}
+
+void args_wrong_type(struct call *call) {
+    reply_error(&call->reply,
+                "WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+void args_out_of_range(struct call *call) {
+    reply_error(&call->reply, "ERR index out of range");
+}
+
+void args_no_such_key(struct call *call) {
+    reply_error(&call->reply, "ERR no such key");
+}
+
+void args_not_an_integer(struct call *call) {
+    reply_error(&call->reply, not_an_integer);
+}
+
+void args_not_a_float(struct call *call) {
+    reply_error(&call->reply, "ERR value is not a valid float");
+}
+
+void args_expire_error(struct call *call) {
+    reply_errorf(&call->reply, "ERR invalid expire time in '%s' command", call->row->name);
+}
+
+void args_wrong_arity(struct call *call) {
+    table_reply_wrong_arity(&call->reply, call->row);
+}
+
+void args_nomem(struct call *call) {
+    reply_error(&call->reply, "OOM out of memory, nothing was changed");
+}
+
+void args_string_too_long(struct call *call) {
+    reply_error(&call->reply, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+}
+
+void args_status_error(struct call *call, enum status st) {
+    switch (st) {
+    case ST_NOMEM:
+        args_nomem(call);
+        return;
+    case ST_WRONGTYPE:
+        args_wrong_type(call);
+        return;
+    default:
+        reply_errorf(&call->reply, "ERR %s", status_text(st));
+    }
+}
+
+/* ---- HELP ----------------------------------------------------------------------------------- */
+
+/* "CLIENT" of the row "client|kill", or the name of a row without container. */
+static const char *container_upper(const struct call *call, char *out, size_t cap) {
+    const char *name = call->row->container != NULL ? call->row->container->name : call->row->name;
+    size_t len = 0;
+    for (; name[len] != '\0' && len + 1 < cap; len++) {
+        char c = name[len];
+        out[len] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
+    out[len] = '\0';
+    return out;
+}
+
+void args_subcommand_syntax(struct call *call) {
+    char name[32];
+    struct bytes sub = call->argv[1];
+    reply_errorf(&call->reply,
+                 "ERR unknown subcommand or wrong number of arguments for '%.*s'. Try %s HELP.",
+                 (int)(sub.len < 128 ? sub.len : 128), sub.ptr,
+                 container_upper(call, name, sizeof name));
+}
+
+void args_help(struct call *call, const char *const *lines) {
+    size_t count = 0;
+    while (lines[count] != NULL) {
+        count++;
+    }
+    char name[32], header[128];
+    snprintf(header, sizeof header, "%s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+             container_upper(call, name, sizeof name));
+    reply_array(&call->reply, count + 3);
+    reply_simple(&call->reply, header);
+    for (size_t i = 0; i < count; i++) {
+        reply_simple(&call->reply, lines[i]);
+    }
+    reply_simple(&call->reply, "HELP");
+    reply_simple(&call->reply, "    Prints this help.");
+}
