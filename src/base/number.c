@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define REAL_TEXT_MAX 256  /* longest text of a real number that is looked at */
-#define REAL_DIGITS_MAX 17 /* significant digits that tell any two doubles apart */
+#define REAL_TEXT_MAX NUMBER_REAL_MAX_LEN /* what number_format_real writes must read back */
+#define REAL_DIGITS_MAX 17                /* significant digits that tell any two doubles apart */
 #define REAL_AS_INTEGER_MAX 4611686018427387904.0 /* 2^62: whole numbers up to here have no e */
 
 bool number_parse_u64(struct bytes b, uint64_t *out) {
@@ -29,7 +29,10 @@ bool number_parse_u64(struct bytes b, uint64_t *out) {
 
 bool number_parse_i64(struct bytes b, int64_t *out) {
     uint64_t magnitude;
-    bool negative = b.len > 0 && b.ptr[0] == '-';
+    if (b.len == 0) {
+        return false;
+    }
+    bool negative = b.ptr[0] == '-';
     if (!number_parse_u64(BYTES(b.ptr + negative, b.len - negative), &magnitude)) {
         return false;
     }
@@ -223,11 +226,14 @@ bool number_parse_size(struct bytes b, uint64_t *out) {
                  {"b", 1},
                  {"", 1}};
     size_t digits = 0;
-    while (digits < b.len && b.ptr[digits] >= '0' && b.ptr[digits] <= '9') {
-        digits++;
+    uint64_t v = 0;
+    for (; digits < b.len && b.ptr[digits] >= '0' && b.ptr[digits] <= '9'; digits++) {
+        if (__builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(b.ptr[digits] - '0'), &v)) {
+            return false;
+        }
     }
-    uint64_t v;
-    if (!number_parse_u64(BYTES(b.ptr, digits), &v)) {
+    if (digits == 0) {
         return false;
     }
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
