@@ -16,7 +16,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "stats/latency.h"
+#include "base/histogram.h"
 #include "stats/metrics.h"
 
 /* One row a section: id, the word that asks for it, its title, in the default set? In order. */
@@ -54,7 +54,7 @@ struct info_db {
 struct info_command {
     const char *name; /* "get", "config|set" */
     struct command_stats stats;
-    const struct latency_histogram *latency; /* NULL: no line in latencystats */
+    const struct histogram *latency_ns; /* NULL: no line in latencystats */
 };
 
 #define INFO_TYPE_UINT uint64_t

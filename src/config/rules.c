@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules of options that their kind and limits do not say. */
+#include "option_priv.h"
+
+#define BIND_MAX 16 /* listening sockets are a fixed table, as in Redis */
+#define HZ_MIN 1
+#define HZ_MAX 500
+
+const char *check_bind(struct config *c) {
+    return c->bind.count > BIND_MAX ? "Too many bind addresses specified." : NULL;
+}
+
+const char *check_power_of_two(struct config *c) {
+    size_t bytes = c->hash_chunk_bytes;
+    return (bytes & (bytes - 1)) != 0 ? "argument must be a power of two" : NULL;
+}
+
+/* Clamped, not refused: clients of Redis rely on 'hz 1000' being taken. */
+const char *check_hz(struct config *c) {
+    c->hz = c->hz < HZ_MIN ? HZ_MIN : c->hz > HZ_MAX ? HZ_MAX : c->hz;
+    return NULL;
+}
+
+const char *check_save(struct config *c) {
+    return c->save[0] != '\0' ? "save points need snapshots, which this version does not have"
+                              : NULL;
+}
+
+const char *check_appendonly(struct config *c) {
+    return c->appendonly ? "argument must be 'no': this version has no append-only file" : NULL;
+}
