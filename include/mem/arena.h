@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* arena: records of any length named by a ref, packed without gaps, for one collection.
  *
- *   record   a run of bytes that describes its own length (ops->record_len); 2-byte aligned. The first byte of a live
- *            record is below 0xFE: 0xFE and 0xFF mark dead ones.
- *   ref      the record's name, at most 40 bits: offset in the arena / ARENA_UNIT. Refs below 2^32 reach 8 GiB.
- *   unit     a piece of the offset space with its own memory: a ladder block or a chunk
- *   live, dead bytes   in records in use / in freed ones (lengths rounded as arena_round says)
+ *   record   a run of bytes that describes its own length (ops->record_len); 2-byte aligned. The
+ * first byte of a live record is below 0xFE: 0xFE and 0xFF mark dead ones. ref      the record's
+ * name, at most 40 bits: offset in the arena / ARENA_UNIT. Refs below 2^32 reach 8 GiB. unit     a
+ * piece of the offset space with its own memory: a ladder block or a chunk live, dead bytes   in
+ * records in use / in freed ones (lengths rounded as arena_round says)
  *
  * The offset space:
  *
@@ -13,38 +13,40 @@
  *   +--------+-+-...+-+--...--+---- ... --------------------+------------------------+- - -
  *   | block  |8 blocks|8 blocks| 8 blocks a doubling        | chunk 1                | chunk 2
  *   +--------+-+-...+-+--...--+---- ... --------------------+------------------------+- - -
- *    heap blocks (the ladder): each an eighth of the power    from mem/pages, on huge pages when asked
- *    of two below it, so at most 1/8 is idle, nothing is
- *    ever copied, and growth touches only new bytes
+ *    heap blocks (the ladder): each an eighth of the power    from mem/pages, on huge pages when
+ * asked of two below it, so at most 1/8 is idle, nothing is ever copied, and growth touches only
+ * new bytes
  *
- * A record never crosses a unit's end except inside one allocation that covers several ladder blocks. When chunk 1 is
- * opened and huge pages are in use, ladder blocks move into a huge chunk of their own one block at a time (offsets stay).
+ * A record never crosses a unit's end except inside one allocation that covers several ladder
+ * blocks. When chunk 1 is opened and huge pages are in use, ladder blocks move into a huge chunk of
+ * their own one block at a time (offsets stay).
  *
- * Freed records go on exact-size free lists (doubly linked through the dead bytes; records under 14 bytes are only
- * counted) and are reused first. When dead bytes pass a share of live ones, the unit with the most dead bytes is
- * evacuated a few records at a time: the owner moves each live record (ops->relocate) and the empty unit's memory goes
- * back; its offsets are reused. Every alloc/free may be followed by arena_evacuate with a small budget: cost stays
- * bounded and resident memory stays under 1.25 x live after any churn.
+ * Freed records go on exact-size free lists (doubly linked through the dead bytes; records under 14
+ * bytes are only counted) and are reused first. When dead bytes pass a share of live ones, the unit
+ * with the most dead bytes is evacuated a few records at a time: the owner moves each live record
+ * (ops->relocate) and the empty unit's memory goes back; its offsets are reused. Every alloc/free
+ * may be followed by arena_evacuate with a small budget: cost stays bounded and resident memory
+ * stays under 1.25 x live after any churn.
  *
- * Guarantees: records move only through ops->relocate. Not thread-safe. A failed call changes nothing.
- * Source of the evacuation rule: log-structured memory (Rumble et al., FAST 2014). */
+ * Guarantees: records move only through ops->relocate. Not thread-safe. A failed call changes
+ * nothing. Source of the evacuation rule: log-structured memory (Rumble et al., FAST 2014). */
 #ifndef MEM_ARENA_H
 #define MEM_ARENA_H
 
 #include "base/status.h"
 #include "mem/pages.h"
 
-#define ARENA_UNIT 2                        /* bytes a ref step; 34-byte records stay 34 bytes */
-#define ARENA_NONE UINT64_MAX               /* no record */
-#define ARENA_REF_BITS 40                   /* 2 TiB of offsets */
-#define ARENA_DEAD_MARK 0xFE                /* a live record's first byte is below this */
-#define ARENA_LADDER_FIRST 256              /* bytes of the first block */
+#define ARENA_UNIT 2           /* bytes a ref step; 34-byte records stay 34 bytes */
+#define ARENA_NONE UINT64_MAX  /* no record */
+#define ARENA_REF_BITS 40      /* 2 TiB of offsets */
+#define ARENA_DEAD_MARK 0xFE   /* a live record's first byte is below this */
+#define ARENA_LADDER_FIRST 256 /* bytes of the first block */
 
 struct arena_ops {
     /* Length in bytes of the live record at ptr, as given to arena_alloc. */
     size_t (*record_len)(const void *record);
-    /* Move the live record ref elsewhere: arena_alloc, copy, change every place that holds the ref, arena_free the old
-     * one. ST_NOMEM: not moved, the evacuation is tried again later. */
+    /* Move the live record ref elsewhere: arena_alloc, copy, change every place that holds the ref,
+     * arena_free the old one. ST_NOMEM: not moved, the evacuation is tried again later. */
     enum status (*relocate)(void *owner, uint64_t ref);
     /* Optional: about to relocate these; prefetch what that will touch. */
     void (*prefetch)(void *owner, const uint64_t *refs, size_t count);
@@ -61,14 +63,15 @@ void arena_init(struct arena *a, const struct arena_ops *ops, void *owner, struc
 void arena_deinit(struct arena *a);
 bool arena_deinit_step(struct arena *a, size_t max_units);
 
-/* Room for a record of len bytes, 1..arena_record_max. The bytes are undefined: write the record at once.
- * ST_NOMEM; ST_RANGE when len is too long (box it elsewhere). O(1). */
+/* Room for a record of len bytes, 1..arena_record_max. The bytes are undefined: write the record at
+ * once. ST_NOMEM; ST_RANGE when len is too long (box it elsewhere). O(1). */
 MUST_CHECK enum status arena_alloc(struct arena *a, size_t len, uint64_t *ref);
 
 /* len is the record's length as allocated. O(1). */
 void arena_free(struct arena *a, uint64_t ref, size_t len);
 
-/* The bytes that a record of len bytes really takes; two lengths that round alike can replace each other in place. */
+/* The bytes that a record of len bytes really takes; two lengths that round alike can replace each
+ * other in place. */
 size_t arena_round(size_t len);
 
 /* A quarter of a chunk, at most 64 KiB. */
@@ -80,7 +83,8 @@ static inline void *arena_at(const struct arena *a, uint64_t ref);
 /* True when dead bytes call for evacuation; cheap enough to ask after each free. */
 static inline bool arena_wants_evacuation(const struct arena *a);
 
-/* Move up to max_records live records out of the unit under evacuation. True while more is to do. */
+/* Move up to max_records live records out of the unit under evacuation. True while more is to do.
+ */
 bool arena_evacuate(struct arena *a, size_t max_records);
 
 struct arena_stats {
@@ -92,12 +96,15 @@ struct arena_stats {
 void arena_get_stats(const struct arena *a, struct arena_stats *out);
 
 /* Call fn for each live record, in offset order. fn must not alloc or free. */
-void arena_each(const struct arena *a, void (*fn)(void *arg, uint64_t ref, void *record), void *arg);
+void arena_each(const struct arena *a, void (*fn)(void *arg, uint64_t ref, void *record),
+                void *arg);
 
-/* Verify every invariant: walks all units, recounts live and dead bytes, walks the free lists. Aborts on a fault. */
+/* Verify every invariant: walks all units, recounts live and dead bytes, walks the free lists.
+ * Aborts on a fault. */
 void arena_check(const struct arena *a);
 
-/* Tests: place the next fresh chunk at this ref (a multiple of a chunk), to reach refs above 32 bits. */
+/* Tests: place the next fresh chunk at this ref (a multiple of a chunk), to reach refs above 32
+ * bits. */
 void arena_skip_to(struct arena *a, uint64_t ref);
 
 #endif

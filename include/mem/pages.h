@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pages: the only code that calls mmap for data. Hands out chunks of one fixed size, on the kind of OS page that
- * was asked for when the machine has it, and on plain pages when not; says which, and why.
+/* pages: the only code that calls mmap for data. Hands out chunks of one fixed size, on the kind of
+ * OS page that was asked for when the machine has it, and on plain pages when not; says which, and
+ * why.
  *
  *   chunk     what acquire returns: chunk_bytes long, aligned to chunk_bytes
  *   OS page   what the kernel maps: 4 KiB plain, or a huge page whose size the kernel tells
- *   region    what one mmap covers: a whole number of OS pages, carved into chunks, unmapped when all are back
+ *   region    what one mmap covers: a whole number of OS pages, carved into chunks, unmapped when
+ * all are back
  *
- * Guarantees: a chunk on huge pages is populated before it is returned (MADV_POPULATE_WRITE), so a pool that lies,
- * say under a hugetlb cgroup limit, costs a fallback and never a SIGBUS. Plain chunks are not populated: their 4 KiB
- * pages come with first touch. Chunks never move. Single-threaded. fork() with hugetlb chunks is the caller's to refuse.
- * A failed huge request is counted by reason, logged once a reason, and not retried until the pool's free count
- * changes or a back-off (1 s doubling to 64 s) has passed. */
+ * Guarantees: a chunk on huge pages is populated before it is returned (MADV_POPULATE_WRITE), so a
+ * pool that lies, say under a hugetlb cgroup limit, costs a fallback and never a SIGBUS. Plain
+ * chunks are not populated: their 4 KiB pages come with first touch. Chunks never move.
+ * Single-threaded. fork() with hugetlb chunks is the caller's to refuse. A failed huge request is
+ * counted by reason, logged once a reason, and not retried until the pool's free count changes or a
+ * back-off (1 s doubling to 64 s) has passed. */
 #ifndef MEM_PAGES_H
 #define MEM_PAGES_H
 
@@ -38,11 +41,11 @@ struct pages_options {
 struct pages_stats {
     enum pages_kind asked;
     size_t chunk_bytes;
-    size_t huge_page_bytes;  /* in use, 0 when plain */
-    size_t chunks;           /* handed out now */
-    size_t huge_chunks;      /* of these on the kind asked for (plain asked: 0) */
-    size_t fallback_chunks;  /* of these on plain pages though huge ones were asked */
-    size_t mapped_bytes;     /* of all regions */
+    size_t huge_page_bytes; /* in use, 0 when plain */
+    size_t chunks;          /* handed out now */
+    size_t huge_chunks;     /* of these on the kind asked for (plain asked: 0) */
+    size_t fallback_chunks; /* of these on plain pages though huge ones were asked */
+    size_t mapped_bytes;    /* of all regions */
     size_t huge_mapped_bytes;
     uint64_t failures[PAGES_REASONS]; /* since start, by reason */
     enum pages_reason last_reason;
@@ -51,13 +54,15 @@ struct pages_stats {
 
 struct pages;
 
-/* ST_RANGE: chunk_bytes is not as above. ST_NOMEM. A machine without huge pages is no error: it falls back. */
+/* ST_RANGE: chunk_bytes is not as above. ST_NOMEM. A machine without huge pages is no error: it
+ * falls back. */
 MUST_CHECK enum status pages_create(const struct pages_options *options, struct pages **out);
 
 /* All chunks must be back. NULL is allowed. */
 void pages_destroy(struct pages *p);
 
-/* A chunk, zeroed when fresh but not when reused; *kind (may be NULL) says what it is on. NULL: no memory at all. */
+/* A chunk, zeroed when fresh but not when reused; *kind (may be NULL) says what it is on. NULL: no
+ * memory at all. */
 void *pages_acquire(struct pages *p, enum pages_kind *kind);
 
 /* Give a chunk back. A region all of whose chunks are back is unmapped. */
@@ -69,7 +74,8 @@ void pages_get_stats(const struct pages *p, struct pages_stats *out);
 const char *pages_reason_text(enum pages_reason reason);
 const char *pages_kind_name(enum pages_kind kind);
 
-/* The kernel's pool for one huge page size: /sys/kernel/mm/hugepages. ST_NOTFOUND when there is no such size. */
+/* The kernel's pool for one huge page size: /sys/kernel/mm/hugepages. ST_NOTFOUND when there is no
+ * such size. */
 struct pages_pool {
     size_t page_bytes;
     size_t total, free, reserved, surplus; /* OS pages */

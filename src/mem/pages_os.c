@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pages_os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <hugetlbfs.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; the C library may be older than the kernel */
+#endif
+#ifndef MAP_HUGE_SHIFT
+#define MAP_HUGE_SHIFT 26
+#endif
+
+#define SIZES_MAX 16
+#define POOL_DIR "/sys/kernel/mm/hugepages/hugepages-%zukB/%s"
+#define THP_MODE_FILE "/sys/kernel/mm/transparent_hugepage/enabled"
+#define THP_SIZE_FILE "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"
+
+/* ---- sizes and pools ---- */
+
+/* A file of one decimal number. */
+static bool read_number(const char *path, size_t *out) {
+    char text[32];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t len = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (len <= 0) {
+        return false;
+    }
+    text[len] = '\0';
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0 || end == text) {
+        return false;
+    }
+    *out = (size_t)value;
+    return true;
+}
+
+static bool read_pool_number(size_t page_bytes, const char *name, size_t *out) {
+    char path[128];
+    snprintf(path, sizeof(path), POOL_DIR, page_bytes >> 10, name);
+    return read_number(path, out);
+}
+
+enum status pages_pool_read(size_t huge_page_bytes, struct pages_pool *out) {
+    struct pages_pool pool = {.page_bytes = huge_page_bytes};
+    if (huge_page_bytes == 0 || !read_pool_number(huge_page_bytes, "nr_hugepages", &pool.total) ||
+        !read_pool_number(huge_page_bytes, "free_hugepages", &pool.free) ||
+        !read_pool_number(huge_page_bytes, "resv_hugepages", &pool.reserved) ||
+        !read_pool_number(huge_page_bytes, "surplus_hugepages", &pool.surplus)) {
+        return ST_NOTFOUND;
+    }
+    *out = pool;
+    return ST_OK;
+}
+
+size_t pages_default_huge_bytes(void) {
+    long bytes = gethugepagesize();
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
+/* The setting "never" makes MADV_HUGEPAGE succeed and do nothing. */
+static bool thp_is_never(void) {
+    char text[64] = "";
+    int fd = open(THP_MODE_FILE, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return true;
+    }
+    ssize_t len = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    return len <= 0 || strstr(text, "[never]") != NULL;
+}
+
+size_t pages_os_find_size(enum pages_kind kind, size_t asked_bytes) {
+    if (kind == PAGES_THP) {
+        size_t bytes = 0; /* the file is there when the kernel can do THP at all */
+        return !thp_is_never() && read_number(THP_SIZE_FILE, &bytes) &&
+                       (asked_bytes == 0 || asked_bytes == bytes)
+                   ? bytes
+                   : 0;
+    }
+    if (asked_bytes == 0) {
+        return pages_default_huge_bytes();
+    }
+    long sizes[SIZES_MAX];
+    int count = gethugepagesizes(sizes, SIZES_MAX);
+    for (int i = 0; i < count; i++) {
+        if ((size_t)sizes[i] == asked_bytes) {
+            return asked_bytes;
+        }
+    }
+    return 0;
+}
+
+/* ---- population ---- */
+
+static sigjmp_buf touch_escape;
+
+static void on_sigbus(int number) {
+    siglongjmp(touch_escape, 1);
+}
+
+static NOINLINE void touch_all(char *ptr, size_t bytes, size_t os_page_bytes) {
+    for (size_t at = 0; at < bytes; at += os_page_bytes) {
+        *(volatile char *)(ptr + at) = 0;
+    }
+}
+
+int pages_os_touch(void *ptr, size_t bytes, size_t os_page_bytes) {
+    struct sigaction guard = {.sa_handler = on_sigbus}, before;
+    sigemptyset(&guard.sa_mask);
+    if (sigaction(SIGBUS, &guard, &before) != 0) {
+        return errno;
+    }
+    if (sigsetjmp(touch_escape, 1) != 0) {
+        sigaction(SIGBUS, &before, NULL);
+        return EFAULT;
+    }
+    touch_all(ptr, bytes, os_page_bytes);
+    sigaction(SIGBUS, &before, NULL);
+    return 0;
+}
+
+int pages_os_populate(void *ptr, size_t bytes, size_t os_page_bytes) {
+    int result;
+    do {
+        result = madvise(ptr, bytes, MADV_POPULATE_WRITE);
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) {
+        return 0;
+    }
+    return errno == EINVAL ? pages_os_touch(ptr, bytes, os_page_bytes) : errno;
+}
+
+/* ---- mappings ---- */
+
+static struct pages_os_error map_error(int code) {
+    enum pages_reason reason = PAGES_REASON_OTHER;
+    if (code == ENOMEM) {
+        reason = PAGES_REASON_POOL_EMPTY;
+    } else if (code == EPERM || code == EACCES) {
+        reason = PAGES_REASON_NOT_PERMITTED;
+    } else if (code == EINVAL || code == ENODEV || code == ENOSYS) {
+        reason = PAGES_REASON_NO_SUPPORT;
+    }
+    return (struct pages_os_error){.reason = reason, .code = code};
+}
+
+/* A place in the address space for `bytes` at a multiple of align, not accessible yet. */
+static char *reserve_aligned(size_t bytes, size_t align) {
+    size_t os_page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t extra = align > os_page ? align : 0;
+    char *raw =
+        mmap(NULL, bytes + extra, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw == MAP_FAILED) {
+        return NULL;
+    }
+    size_t head = extra == 0 ? 0 : (align - (uintptr_t)raw % align) % align;
+    if (head > 0) {
+        munmap(raw, head);
+    }
+    if (extra > head) {
+        munmap(raw + head + bytes, extra - head);
+    }
+    return raw + head;
+}
+
+static void *map_at(char *place, size_t bytes, int flags, struct pages_os_error *error) {
+    void *ptr = mmap(place, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags, -1, 0);
+    if (ptr == MAP_FAILED) {
+        *error = map_error(errno);
+        munmap(place, bytes);
+        return NULL;
+    }
+    return ptr;
+}
+
+void *pages_os_map_hugetlb(size_t bytes, size_t os_page_bytes, size_t align,
+                           struct pages_os_error *error) {
+    char *place = reserve_aligned(bytes, align > os_page_bytes ? align : os_page_bytes);
+    if (place == NULL) {
+        *error = (struct pages_os_error){.reason = PAGES_REASON_OTHER, .code = errno};
+        return NULL;
+    }
+    int log2_size = __builtin_ctzll((unsigned long long)os_page_bytes);
+    void *ptr =
+        map_at(place, bytes, MAP_HUGETLB | (int)((unsigned)log2_size << MAP_HUGE_SHIFT), error);
+    if (ptr == NULL) {
+        return NULL;
+    }
+    int code = pages_os_populate(ptr, bytes, os_page_bytes);
+    if (code != 0) {
+        munmap(ptr, bytes);
+        *error = (struct pages_os_error){.reason = PAGES_REASON_POPULATE, .code = code};
+        return NULL;
+    }
+    return ptr;
+}
+
+void *pages_os_map(size_t bytes, size_t align, bool thp, struct pages_os_error *error) {
+    char *place = reserve_aligned(bytes, align);
+    if (place == NULL) {
+        *error = (struct pages_os_error){.reason = PAGES_REASON_OTHER, .code = errno};
+        return NULL;
+    }
+    void *ptr = map_at(place, bytes, MAP_NORESERVE, error);
+    if (ptr == NULL) {
+        return NULL;
+    }
+    int result = madvise(ptr, bytes, thp ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    if (result != 0 && thp) { /* a kernel without THP also has no way to turn plain memory into it:
+                                 no error then */
+        *error = map_error(errno);
+        munmap(ptr, bytes);
+        return NULL;
+    }
+    return ptr;
+}
