@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How segments grow, split, merge, shrink and rebuild, each alone.
+ *
+ * A new segment is allocated first, filled in order from the old ones, then put in the directory: a
+ * failed allocation leaves all as it was. Asking records for their hashes is the cost (they lie
+ * anywhere in memory), so they are prefetched a group ahead. benchmarks/micro/ds_swiss.c */
+#include "mem/account.h"
+#include "swiss_priv.h"
+
+/* Loads in 1/256 of the slots. */
+enum {
+    LOAD_ONE = 256,
+    LOAD_ALONE = 236,      /* 92 %: a table of one segment, whose bytes nobody averages out */
+    LOAD_FEW_GROUPS = 240, /* 15 of 16: at most FEW_GROUPS, all of them near in cache */
+    LOAD_LEAST =
+        220, /* 86..94 %: many segments, drawn for each so that they fill at different times */
+    LOAD_RANGE = 21,
+    LOAD_COMPACT = 210, /* 82 %: what a shrunk or merged segment starts with at most */
+};
+
+enum {
+    FEW_GROUPS = 16,
+    PIPELINE_GROUPS = 4,   /* ~45 records in flight */
+    HEADROOM_DIVISOR = 12, /* a grown segment takes at least 1/12 more entries, so that it lasts */
+    TOMBSTONE_DIVISOR = 8, /* rebuild rather than grow when this part of a full segment is dead */
+    MERGE_COUNT_MAX =
+        SWISS_SEGMENT_SLOTS_MAX * 6 / 10, /* 1228; a split leaves ~1800 in two: no thrashing */
+    ENTRIES_PER_DIRECTORY_ENTRY_MIN = 64,
+};
+
+/* ---- sizes ---- */
+
+static size_t raw_bytes(uint32_t groups, bool wide) {
+    return sizeof(struct segment) + groups * stride_of(wide);
+}
+
+size_t swiss_segment_bytes(uint32_t groups, bool wide) {
+    return account_good_size(raw_bytes(groups, wide));
+}
+
+/* Most groups in the allocation class that holds `bytes`. */
+static uint32_t class_groups(size_t bytes, bool wide) {
+    return (uint32_t)((account_good_size(bytes) - sizeof(struct segment)) / stride_of(wide));
+}
+
+/* The next size up that fills a class. jemalloc's classes are 1.143 to 1.25 apart, so an eighth
+ * more is never past the next one; allocators with finer ones give steps of an eighth. */
+static uint32_t next_groups(uint32_t groups, bool wide) {
+    size_t bytes = swiss_segment_bytes(groups, wide);
+    uint32_t next;
+    do {
+        bytes = account_good_size(bytes + bytes / 8 + 1);
+        next = class_groups(bytes, wide);
+    } while (next <= groups);
+    return next;
+}
+
+/* The smallest size that fills a class and holds count at this load. */
+static uint32_t fitting_groups(uint32_t count, uint32_t load, bool wide) {
+    uint32_t slots = (uint32_t)((uint64_t)count * LOAD_ONE / load) + 1;
+    uint32_t groups = (slots + GROUP_SLOTS - 1) / GROUP_SLOTS;
+    return class_groups(raw_bytes(groups, wide), wide);
+}
+
+/* xorshift32 (Marsaglia, 2003): spreads loads, decides nothing else. */
+static uint32_t draw_load(struct swiss *s, unsigned depth) {
+    if (depth == 0) {
+        return LOAD_ALONE;
+    }
+    uint32_t x = s->jitter;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    s->jitter = x;
+    return LOAD_LEAST + (uint32_t)((uint64_t)x * LOAD_RANGE >> 32);
+}
+
+static uint32_t limit_at(uint32_t groups, uint32_t load) {
+    uint32_t part = groups <= FEW_GROUPS ? LOAD_FEW_GROUPS : load;
+    return (uint32_t)((uint64_t)groups * GROUP_SLOTS * part / LOAD_ONE);
+}
+
+/* ---- making and filling segments ---- */
+
+/* Groups for a segment that is to take `count` entries and some more; at least min_groups. */
+static uint32_t choose_groups(uint32_t count, uint32_t min_groups, uint32_t load, bool wide) {
+    uint32_t wanted = count + count / HEADROOM_DIVISOR + 1;
+    uint32_t groups = fitting_groups(wanted, LOAD_FEW_GROUPS, wide);
+    if (groups < min_groups) {
+        groups = min_groups;
+    }
+    while (limit_at(groups, load) < wanted) {
+        groups = next_groups(groups, wide);
+    }
+    /* Rather little headroom than beyond the usual maximum. */
+    if (groups > SWISS_GROUPS_MAX && limit_at(min_groups, load) > count) {
+        groups = min_groups;
+    }
+    return groups < SWISS_GROUPS_CAP ? groups : SWISS_GROUPS_CAP;
+}
+
+/* An empty segment; NULL when memory is short. */
+static struct segment *segment_create(struct swiss *s, uint32_t groups, uint32_t limit,
+                                      unsigned depth, bool wide) {
+    struct segment *seg = account_alloc(ACCOUNT_INDEX, raw_bytes(groups, wide));
+    if (seg == NULL) {
+        return NULL;
+    }
+    *seg = (struct segment){
+        .limit = limit, .groups = (uint16_t)groups, .depth = (uint8_t)depth, .wide = wide};
+    for (uint32_t g = 0; g < groups; g++) {
+        memset(group_at(seg, stride_of(wide), g), CTRL_EMPTY, GROUP_SLOTS);
+    }
+    if (groups > s->largest) {
+        s->largest = (uint16_t)groups;
+    }
+    return seg;
+}
+
+/* An empty segment sized for count entries and some more; NULL also when no segment may hold so
+ * many. */
+static struct segment *segment_create_for(struct swiss *s, uint32_t count, uint32_t min_groups,
+                                          unsigned depth, bool wide) {
+    uint32_t load = draw_load(s, depth);
+    uint32_t groups = choose_groups(count, min_groups, load, wide);
+    uint32_t limit = limit_at(groups, load);
+    return limit > count ? segment_create(s, groups, limit, depth, wide) : NULL;
+}
+
+/* An empty segment in which count entries lie closely, yet below any limit. */
+static struct segment *segment_create_compact(struct swiss *s, uint32_t count, unsigned depth,
+                                              bool wide) {
+    uint32_t groups = fitting_groups(count, LOAD_COMPACT, wide);
+    return segment_create(s, groups, limit_at(groups, draw_load(s, depth)), depth, wide);
+}
+
+/* Groups whose refs have been read and records asked for, ahead of the one being moved. */
+struct pipeline {
+    const struct swiss *s;
+    const struct segment *from;
+    uint32_t next; /* group to gather */
+    uint8_t n[PIPELINE_GROUPS];
+    uint64_t refs[PIPELINE_GROUPS][GROUP_SLOTS];
+};
+
+static void gather(struct pipeline *p) {
+    unsigned lane = p->next % PIPELINE_GROUPS;
+    uint8_t n = 0;
+    if (p->next < p->from->groups) {
+        bool wide = p->from->wide;
+        const uint8_t *group = group_at(p->from, stride_of(wide), p->next);
+        for (uint64_t mask = group_full(group); mask != 0; mask &= mask - 1) {
+            uint64_t ref = group_ref(group, group_first(mask), wide);
+            if (p->s->ops->prefetch != NULL) {
+                p->s->ops->prefetch(p->s->owner, ref);
+            }
+            p->refs[lane][n++] = ref;
+        }
+    }
+    p->n[lane] = n;
+    p->next++;
+}
+
+/* Put all entries of `from` into one segment (high == NULL) or two, by the hash bit below from's
+ * depth. Returns how many have that bit set; a segment at its limit takes no more. */
+static uint32_t transfer(const struct swiss *s, const struct segment *from, struct segment *low,
+                         struct segment *high) {
+    struct pipeline p = {.s = s, .from = from};
+    uint32_t high_count = 0;
+    while (p.next < PIPELINE_GROUPS - 1) {
+        gather(&p);
+    }
+    for (uint32_t g = 0; g < from->groups; g++) {
+        gather(&p);
+        unsigned lane = g % PIPELINE_GROUPS;
+        for (unsigned i = 0; i < p.n[lane]; i++) {
+            uint64_t ref = p.refs[lane][i];
+            uint64_t hash = s->ops->hash_of(s->owner, ref);
+            bool up = high != NULL && (hash << from->depth >> 63) != 0;
+            struct segment *to = up ? high : low;
+            high_count += up;
+            if (LIKELY(to->count < to->limit)) {
+                segment_place(to, hash, ref);
+            }
+        }
+    }
+    return high_count;
+}
+
+/* ---- the directory ---- */
+
+/* Name seg at every entry of the prefix that it shares with hash. */
+static void directory_set(struct swiss *s, uint64_t hash, const struct segment *seg) {
+    if (s->depth == 0) {
+        s->root.only = entry_pack(seg);
+        return;
+    }
+    uint64_t span = (uint64_t)1 << (s->depth - seg->depth);
+    uint64_t first = directory_index(s, hash) & ~(span - 1);
+    for (uint64_t i = 0; i < span; i++) {
+        s->root.directory[first + i] = entry_pack(seg);
+    }
+}
+
+/* One more bit. 8 bytes per entry of the directory: 64 KiB at 8 M records, ~10 us. */
+static enum status directory_double(struct swiss *s) {
+    uint64_t n = (uint64_t)1 << s->depth;
+    uint64_t *twice = account_alloc(ACCOUNT_INDEX, 2 * n * sizeof(*twice));
+    if (twice == NULL) {
+        return ST_NOMEM;
+    }
+    const uint64_t *once = directory_of(s);
+    for (uint64_t i = 0; i < n; i++) {
+        twice[2 * i] = once[i];
+        twice[2 * i + 1] = once[i];
+    }
+    if (s->depth > 0) {
+        account_free(ACCOUNT_INDEX, s->root.directory);
+    }
+    s->root.directory = twice;
+    s->depth++;
+    s->deepest = 0;
+    return ST_OK;
+}
+
+/* One bit less, while no segment needs it; stops where memory is short. */
+static void directory_trim(struct swiss *s) {
+    while (s->depth > 0 && s->deepest == 0) {
+        uint64_t *twice = s->root.directory;
+        uint64_t n = (uint64_t)1 << (s->depth - 1);
+        if (n == 1) {
+            s->root.only = twice[0];
+            s->deepest = 1;
+        } else {
+            uint64_t *once = account_alloc(ACCOUNT_INDEX, n * sizeof(*once));
+            if (once == NULL) {
+                return;
+            }
+            for (uint64_t i = 0; i < n; i++) {
+                once[i] = twice[2 * i];
+                s->deepest += entry_depth(once[i]) + 1u == s->depth;
+            }
+            s->root.directory = once;
+        }
+        s->depth--;
+        account_free(ACCOUNT_INDEX, twice);
+    }
+}
+
+/* ---- growing ---- */
+
+static enum status install(struct swiss *s, uint64_t hash, struct segment *seg,
+                           struct segment *fresh) {
+    if (fresh == NULL) {
+        return ST_NOMEM;
+    }
+    transfer(s, seg, fresh, NULL);
+    directory_set(s, hash, fresh);
+    account_free(ACCOUNT_INDEX, seg);
+    return ST_OK;
+}
+
+static enum status grow(struct swiss *s, uint64_t hash, struct segment *seg, uint32_t groups) {
+    return install(s, hash, seg, segment_create_for(s, seg->count, groups, seg->depth, seg->wide));
+}
+
+static enum status rebuild(struct swiss *s, uint64_t hash, struct segment *seg) {
+    return install(s, hash, seg, segment_create(s, seg->groups, seg->limit, seg->depth, seg->wide));
+}
+
+/* Entries in the upper half of the position range, but for the few displaced over its border. */
+static uint32_t estimate_high(const struct segment *seg) {
+    uint32_t high = 0;
+    for (uint32_t g = seg->groups / 2; g < seg->groups; g++) {
+        uint64_t full = group_full(group_at(seg, stride_of(seg->wide), g));
+        uint32_t n = (uint32_t)__builtin_popcountll(full);
+        high += g == seg->groups / 2 && seg->groups % 2 == 1 ? n / 2 : n;
+    }
+    return high;
+}
+
+/* Fill two segments of one bit more from seg: false, and none, when memory is short. The sizes come
+ * from an estimate; when one proves too small (hashes far from random), once more with the true
+ * counts. */
+static bool split_into(struct swiss *s, const struct segment *seg, struct segment *half[2]) {
+    uint32_t high = estimate_high(seg);
+    for (;;) {
+        half[0] = segment_create_for(s, seg->count - high, 1, seg->depth + 1u, seg->wide);
+        half[1] = segment_create_for(s, high, 1, seg->depth + 1u, seg->wide);
+        if (half[0] != NULL && half[1] != NULL) {
+            high = transfer(s, seg, half[0], half[1]);
+            if (half[0]->count + half[1]->count == seg->count) {
+                return true;
+            }
+        }
+        bool short_of_memory = half[0] == NULL || half[1] == NULL;
+        account_free(ACCOUNT_INDEX, half[0]);
+        account_free(ACCOUNT_INDEX, half[1]);
+        if (short_of_memory) {
+            return false;
+        }
+    }
+}
+
+static enum status split(struct swiss *s, uint64_t hash, struct segment *seg) {
+    struct segment *half[2];
+    if (!split_into(s, seg, half)) {
+        return ST_NOMEM;
+    }
+    if (seg->depth == s->depth && directory_double(s) != ST_OK) {
+        account_free(ACCOUNT_INDEX, half[0]);
+        account_free(ACCOUNT_INDEX, half[1]);
+        return ST_NOMEM;
+    }
+    uint64_t bit = (uint64_t)1 << (63 - seg->depth);
+    directory_set(s, hash & ~bit, half[0]);
+    directory_set(s, hash | bit, half[1]);
+    s->segments++;
+    s->deepest += half[0]->depth == s->depth ? 2 : 0;
+    account_free(ACCOUNT_INDEX, seg);
+    return ST_OK;
+}
+
+/* Hashes that are far from random must not blow up the directory. */
+static bool may_split(const struct swiss *s, const struct segment *seg) {
+    if (seg->depth < s->depth) {
+        return true;
+    }
+    return s->depth < SWISS_DIRECTORY_BITS &&
+           s->count >> (s->depth + 1) >= ENTRIES_PER_DIRECTORY_ENTRY_MIN;
+}
+
+enum status swiss_make_room(struct swiss *s, uint64_t hash) {
+    uint64_t entry = entry_of(s, hash);
+    if (entry == 0) {
+        struct segment *first = segment_create_for(s, 0, 1, 0, false);
+        if (first == NULL) {
+            return ST_NOMEM;
+        }
+        s->root.only = entry_pack(first);
+        s->segments = 1;
+        s->deepest = 1;
+        return ST_OK;
+    }
+    struct segment *seg = entry_segment(entry);
+    if (seg->tombstones >= seg->limit / TOMBSTONE_DIVISOR) {
+        return rebuild(s, hash, seg);
+    }
+    uint32_t groups = next_groups(seg->groups, seg->wide);
+    if (groups > SWISS_GROUPS_MAX && may_split(s, seg)) {
+        return split(s, hash, seg);
+    }
+    return grow(s, hash, seg, groups);
+}
+
+/* Same groups, so each slot is copied where it was. */
+enum status swiss_widen(struct swiss *s, uint64_t hash) {
+    struct segment *seg = entry_segment(entry_of(s, hash));
+    struct segment *fresh = segment_create(s, seg->groups, seg->limit, seg->depth, true);
+    if (fresh == NULL) {
+        return ST_NOMEM;
+    }
+    fresh->count = seg->count;
+    fresh->tombstones = seg->tombstones;
+    for (uint32_t g = 0; g < seg->groups; g++) {
+        uint8_t *group = group_at(fresh, SWISS_STRIDE_WIDE, g);
+        memcpy(group, group_at(seg, SWISS_STRIDE_NARROW, g), SWISS_STRIDE_NARROW);
+        memset(group + SWISS_STRIDE_NARROW, 0, GROUP_SLOTS);
+    }
+    directory_set(s, hash, fresh);
+    account_free(ACCOUNT_INDEX, seg);
+    return ST_OK;
+}
+
+/* ---- getting smaller ---- */
+
+/* The other half of a segment's parent, NULL when that is cut finer (or there is none). */
+static struct segment *buddy_of(const struct swiss *s, uint64_t hash, const struct segment *seg) {
+    if (seg->depth == 0) {
+        return NULL;
+    }
+    uint64_t other = hash ^ (uint64_t)1 << (64 - seg->depth);
+    struct segment *buddy = entry_segment(entry_of(s, other));
+    return buddy->depth == seg->depth ? buddy : NULL;
+}
+
+static void merge(struct swiss *s, uint64_t hash, struct segment *seg, struct segment *buddy) {
+    uint32_t count = seg->count + buddy->count;
+    bool wide = seg->wide || buddy->wide;
+    struct segment *both = segment_create_compact(s, count, seg->depth - 1u, wide);
+    if (both == NULL) {
+        return;
+    }
+    transfer(s, seg, both, NULL);
+    transfer(s, buddy, both, NULL);
+    s->deepest -= seg->depth == s->depth ? 2 : 0;
+    s->segments--;
+    directory_set(s, hash, both);
+    account_free(ACCOUNT_INDEX, seg);
+    account_free(ACCOUNT_INDEX, buddy);
+    directory_trim(s);
+}
+
+void swiss_make_compact(struct swiss *s, uint64_t hash) {
+    struct segment *seg = entry_segment(entry_of(s, hash));
+    struct segment *buddy = buddy_of(s, hash, seg);
+    if (buddy != NULL && seg->count + buddy->count <= MERGE_COUNT_MAX) {
+        merge(s, hash, seg, buddy);
+        return;
+    }
+    if (fitting_groups(seg->count, LOAD_COMPACT, seg->wide) < seg->groups) {
+        struct segment *less = segment_create_compact(s, seg->count, seg->depth, seg->wide);
+        enum status st = install(s, hash, seg, less);
+        (void)st; /* without memory it stays as it is */
+    }
+}
