@@ -2,17 +2,18 @@
 /* table: what is known of every command, one row each, and everything that follows from the rows.
  *
  *   row         one command or subcommand: src/cmd/commands.def, sorted by group, then name
- *   container   a row whose subcommands are rows of their own, named "container|sub" ("client|kill")
- *   id          0 .. table_count() - 1, the row's place; counters kept beside the table are indexed by it
- *   key spec    where keys stand among the arguments and what is done to them
+ *   container   a row whose subcommands are rows of their own, named "container|sub"
+ * ("client|kill") id          0 .. table_count() - 1, the row's place; counters kept beside the
+ * table are indexed by it key spec    where keys stand among the arguments and what is done to them
  *   plan        which arguments are fields of a collection, so that a batch can prefetch them
  *
- * Dispatch, arity checks, the COMMAND family, docs/commands.md and ACL categories come from here; nothing about a
- * command is stated elsewhere. Rows never change after table_setup, so pointers to them are good for ever.
+ * Dispatch, arity checks, the COMMAND family, docs/commands.md and ACL categories come from here;
+ * nothing about a command is stated elsewhere. Rows never change after table_setup, so pointers to
+ * them are good for ever.
  *
- * Lookup is one open-addressed table over (container, folded name): a name is two overlapping 8-byte words and its
- * length, lower-cased eight bytes at a time, so a hit costs one multiply and one compare of words (see table.c for the
- * measured time). */
+ * Lookup is one open-addressed table over (container, folded name): a name is two overlapping
+ * 8-byte words and its length, lower-cased eight bytes at a time, so a hit costs one multiply and
+ * one compare of words (see table.c for the measured time). */
 #ifndef CMD_TABLE_H
 #define CMD_TABLE_H
 
@@ -36,18 +37,19 @@ enum command_group {
 #undef GROUP_ENUM
 };
 
-/* X(name, bit, text), in the order COMMAND INFO lists them; those without a user today are absent. */
+/* X(name, bit, text), in the order COMMAND INFO lists them; those without a user today are absent.
+ */
 #define COMMAND_FLAG_MAP(X)                                                                        \
-    X(CMD_WRITE, 0, "write")           /* may change data */                                       \
-    X(CMD_READONLY, 1, "readonly")     /* reads data, never changes it */                          \
-    X(CMD_DENYOOM, 2, "denyoom")       /* may need more memory: refused over maxmemory */          \
-    X(CMD_ADMIN, 3, "admin")           /* for operators */                                         \
-    X(CMD_NOSCRIPT, 4, "noscript")     /* not from scripts */                                      \
-    X(CMD_LOADING, 5, "loading")       /* answered while a snapshot is being loaded */             \
-    X(CMD_STALE, 6, "stale")           /* answered by a replica out of touch */                    \
-    X(CMD_FAST, 7, "fast")             /* constant or logarithmic time */                          \
-    X(CMD_NO_AUTH, 8, "no_auth")       /* answered before AUTH */                                  \
-    X(CMD_NO_MULTI, 9, "no_multi")     /* not inside MULTI */                                      \
+    X(CMD_WRITE, 0, "write")            /* may change data */                                      \
+    X(CMD_READONLY, 1, "readonly")      /* reads data, never changes it */                         \
+    X(CMD_DENYOOM, 2, "denyoom")        /* may need more memory: refused over maxmemory */         \
+    X(CMD_ADMIN, 3, "admin")            /* for operators */                                        \
+    X(CMD_NOSCRIPT, 4, "noscript")      /* not from scripts */                                     \
+    X(CMD_LOADING, 5, "loading")        /* answered while a snapshot is being loaded */            \
+    X(CMD_STALE, 6, "stale")            /* answered by a replica out of touch */                   \
+    X(CMD_FAST, 7, "fast")              /* constant or logarithmic time */                         \
+    X(CMD_NO_AUTH, 8, "no_auth")        /* answered before AUTH */                                 \
+    X(CMD_NO_MULTI, 9, "no_multi")      /* not inside MULTI */                                     \
     X(CMD_ALLOW_BUSY, 10, "allow_busy") /* answered while a script overruns */
 
 enum command_flag {
@@ -56,7 +58,8 @@ enum command_flag {
 #undef FLAG_ENUM
 };
 
-/* X(name, bit, text): every category Redis knows, so that FILTERBY ACLCAT tells an empty one from a wrong one. */
+/* X(name, bit, text): every category Redis knows, so that FILTERBY ACLCAT tells an empty one from a
+ * wrong one. */
 #define ACL_CATEGORY_MAP(X)                                                                        \
     X(ACL_KEYSPACE, 0, "keyspace")                                                                 \
     X(ACL_READ, 1, "read")                                                                         \
@@ -86,8 +89,8 @@ enum acl_category {
 #undef ACL_ENUM
 };
 
-/* X(name, bit, text): what is done to a key, in the order replies list them. One of the first four, and what it means
- * for the value's data. */
+/* X(name, bit, text): what is done to a key, in the order replies list them. One of the first four,
+ * and what it means for the value's data. */
 #define KEY_FLAG_MAP(X)                                                                            \
     X(KEY_RO, 0, "RO")                                                                             \
     X(KEY_RW, 1, "RW")                                                                             \
@@ -105,15 +108,15 @@ enum key_flag {
 #undef KEY_ENUM
 };
 
-/* Keys stand at arguments first, first + step, ... up to last; last < 0 counts from the end (-1 the last argument).
- * first 0: no spec. */
+/* Keys stand at arguments first, first + step, ... up to last; last < 0 counts from the end (-1 the
+ * last argument). first 0: no spec. */
 struct key_spec {
     int8_t first, last, step;
     uint16_t flags; /* enum key_flag */
 };
 
-/* Fields of the collection at keys[0] stand at arguments first, first + step, ... up to last, as in key_spec; first 0:
- * none. Data for prefetching, never for execution. */
+/* Fields of the collection at keys[0] stand at arguments first, first + step, ... up to last, as in
+ * key_spec; first 0: none. Data for prefetching, never for execution. */
 struct command_plan {
     int8_t field_first, field_step, field_last;
 };
@@ -132,14 +135,15 @@ enum arg_type {
 
 enum arg_flag { ARG_OPTIONAL = 1, ARG_MULTIPLE = 2, ARG_MULTIPLE_TOKEN = 4 };
 
-/* One argument, for COMMAND DOCS and the hints of redis-cli. Arrays end with a row whose name is NULL. */
+/* One argument, for COMMAND DOCS and the hints of redis-cli. Arrays end with a row whose name is
+ * NULL. */
 struct command_arg {
     const char *name;
     enum arg_type type;
-    uint8_t flags;       /* enum arg_flag */
-    uint8_t key_spec;    /* ARG_KEY: index of its spec */
-    const char *token;   /* word before the value; NULL when none */
-    const char *since;   /* Redis's version, NULL when the command's own */
+    uint8_t flags;     /* enum arg_flag */
+    uint8_t key_spec;  /* ARG_KEY: index of its spec */
+    const char *token; /* word before the value; NULL when none */
+    const char *since; /* Redis's version, NULL when the command's own */
     const char *deprecated_since;
     const struct command_arg *children;
 };
@@ -149,26 +153,29 @@ enum { COMMAND_KEY_SPECS = 2, COMMAND_TIPS = 3 };
 struct command {
     const char *name; /* lower case; subcommands "container|sub" */
     enum command_group group;
-    int arity;       /* words, name included (container and subcommand are two); negative: at least that many */
-    uint32_t flags;  /* enum command_flag */
-    uint32_t acl;    /* extra enum acl_category bits; all of them after table_setup */
+    int arity; /* words, name included (container and subcommand are two); negative: at least that
+                  many */
+    uint32_t flags; /* enum command_flag */
+    uint32_t acl;   /* extra enum acl_category bits; all of them after table_setup */
     struct key_spec keys[COMMAND_KEY_SPECS];
     struct command_plan plan;
-    void (*handler)(struct call *call); /* NULL for a container that is nothing without a subcommand */
-    const char *since;                  /* our version */
-    const char *redis_since;            /* version of Redis with the same command: what clients compare against */
-    const char *cost;                   /* complexity, one sentence at most */
-    const char *summary;                /* one sentence */
-    const char *tips[COMMAND_TIPS];     /* for proxies and clients, NULL behind the last */
-    const char *deprecated_since;       /* Redis's version; NULL when not deprecated */
+    void (*handler)(
+        struct call *call); /* NULL for a container that is nothing without a subcommand */
+    const char *since;      /* our version */
+    const char
+        *redis_since;    /* version of Redis with the same command: what clients compare against */
+    const char *cost;    /* complexity, one sentence at most */
+    const char *summary; /* one sentence */
+    const char *tips[COMMAND_TIPS]; /* for proxies and clients, NULL behind the last */
+    const char *deprecated_since;   /* Redis's version; NULL when not deprecated */
     const char *replaced_by;
-    bool syscmd; /* COMMAND DOCS: for internal use */
-    const struct command_arg *args;     /* NULL when none */
+    bool syscmd;                    /* COMMAND DOCS: for internal use */
+    const struct command_arg *args; /* NULL when none */
 
     /* Derived by table_setup. */
     uint16_t id;
-    uint16_t sub_first, sub_count;    /* ids of a container's subcommands; 0, 0 when none */
-    const struct command *container;  /* of a subcommand, else NULL */
+    uint16_t sub_first, sub_count;   /* ids of a container's subcommands; 0, 0 when none */
+    const struct command *container; /* of a subcommand, else NULL */
 };
 
 /* Build the lookup. Call once, before any other function here; again is harmless. */
@@ -194,14 +201,16 @@ static inline bool command_arity_ok(const struct command *row, size_t argc) {
     return row->arity >= 0 ? argc == (size_t)row->arity : argc >= (size_t)-row->arity;
 }
 
-/* Call found(ctx, argument index, enum key_flag bits of this very call) for each key; argc is taken to satisfy the arity.
- * O(keys). */
+/* Call found(ctx, argument index, enum key_flag bits of this very call) for each key; argc is taken
+ * to satisfy the arity. O(keys). */
 void table_keys(const struct command *row, const struct bytes *argv, size_t argc,
                 void (*found)(void *ctx, size_t index, unsigned key_flags), void *ctx);
 
-/* --- errors of dispatch, texts as Redis 7.2's --------------------------------------------------------------------- */
+/* --- errors of dispatch, texts as Redis 7.2's
+ * --------------------------------------------------------------------- */
 
-/* "ERR unknown command 'foo', with args beginning with: 'a' 'b' ", name and list cut at 128 bytes each */
+/* "ERR unknown command 'foo', with args beginning with: 'a' 'b' ", name and list cut at 128 bytes
+ * each */
 void table_reply_unknown(struct reply *r, const struct bytes *argv, size_t argc);
 
 /* "ERR unknown subcommand 'x'. Try CLIENT HELP." */
@@ -210,7 +219,9 @@ void table_reply_unknown_sub(struct reply *r, const struct command *container, s
 /* "ERR wrong number of arguments for 'client|kill' command" */
 void table_reply_wrong_arity(struct reply *r, const struct command *row);
 
-/* --- texts -------------------------------------------------------------------------------------------------------- */
+/* --- texts
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 const char *command_group_text(enum command_group group);
 

@@ -103,8 +103,7 @@ void args_syntax_error(struct call *call) {
 }
 
 void args_wrong_type(struct call *call) {
-    reply_error(&call->reply,
-                "WRONGTYPE Operation against a key holding the wrong kind of value");
+    reply_error(&call->reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
 void args_out_of_range(struct call *call) {

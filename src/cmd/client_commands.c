@@ -88,18 +88,18 @@ static int64_t seconds_since(int64_t now_ms, int64_t then_ms) {
     return now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
 }
 
-/* One line, fields and order as in Redis 7.2. There is one output buffer: it is "rbs", and what waits in it "obl". */
+/* One line, fields and order as in Redis 7.2. There is one output buffer: it is "rbs", and what
+ * waits in it "obl". */
 static void write_client(struct buf *out, const struct cmd_context *cx, const struct client *c) {
     struct client_connection_info info = {.fd = -1};
     if (cx->clients.describe != NULL) {
         cx->clients.describe(c, &info);
     }
-    buf_printf(out,
-               "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%s age=%" PRId64 " idle=%" PRId64
-               " flags=",
-               c->id, info.peer, info.local, info.fd, or_empty(c->name),
-               seconds_since(cx->now_ms, c->created_ms),
-               seconds_since(cx->now_ms, c->last_active_ms));
+    buf_printf(
+        out,
+        "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%s age=%" PRId64 " idle=%" PRId64 " flags=",
+        c->id, info.peer, info.local, info.fd, or_empty(c->name),
+        seconds_since(cx->now_ms, c->created_ms), seconds_since(cx->now_ms, c->last_active_ms));
     write_flags(out, c->flags);
     buf_printf(out,
                " db=%u sub=0 psub=0 ssub=0 multi=-1 qbuf=%zu qbuf-free=%zu argv-mem=%zu "
@@ -107,9 +107,8 @@ static void write_client(struct buf *out, const struct cmd_context *cx, const st
                "user=default redir=-1 resp=%u lib-name=%s lib-ver=%s\n",
                (unsigned)c->db, info.query_bytes, info.query_free_bytes, info.argv_bytes,
                c->out->cap, c->out->cap, info.output_bytes, info.memory_bytes,
-               info.output_bytes > 0 ? "rw" : "r",
-               c->last_row != NULL ? c->last_row->name : "NULL", (unsigned)c->proto,
-               or_empty(c->lib_name), or_empty(c->lib_ver));
+               info.output_bytes > 0 ? "rw" : "r", c->last_row != NULL ? c->last_row->name : "NULL",
+               (unsigned)c->proto, or_empty(c->lib_name), or_empty(c->lib_ver));
 }
 
 static void reply_text(struct call *call, struct buf *text) {

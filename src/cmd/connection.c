@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands about the connection itself. What CLIENT says of all connections is in client_commands.c. */
+/* Commands about the connection itself. What CLIENT says of all connections is in
+ * client_commands.c. */
 #include <stdlib.h>
 
 #include "client_priv.h"
@@ -101,7 +102,7 @@ void auth_command(struct call *call) {
 }
 
 struct hello {
-    int64_t proto; /* 0: keep */
+    int64_t proto;                              /* 0: keep */
     const struct bytes *user, *password, *name; /* NULL: not given */
 };
 
@@ -110,7 +111,8 @@ static bool parse_hello(struct call *call, struct hello *h) {
     if (call->argc == 1) {
         return true;
     }
-    if (!args_i64_or(call, 1, &h->proto, "ERR Protocol version is not an integer or out of range")) {
+    if (!args_i64_or(call, 1, &h->proto,
+                     "ERR Protocol version is not an integer or out of range")) {
         return false;
     }
     if (h->proto != 2 && h->proto != 3) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The COMMAND family: the table told to clients. Shapes are those of redis-server 7.2, in both protocols; nothing here
- * knows any command by name. Two deliberate differences: summaries, costs and replacements are in our words, and there
- * is no "history" and no "notes". */
+/* The COMMAND family: the table told to clients. Shapes are those of redis-server 7.2, in both
+ * protocols; nothing here knows any command by name. Two deliberate differences: summaries, costs
+ * and replacements are in our words, and there is no "history" and no "notes". */
 #include "cmd/args.h"
 #include "cmd/call.h"
 #include "cmd/table.h"
@@ -42,8 +42,8 @@ static size_t key_spec_count(const struct command *row) {
     return n;
 }
 
-/* A spec as two steps: where the search begins, and how keys follow from there. "lastkey" is relative to the beginning
- * unless it counts from the end. */
+/* A spec as two steps: where the search begins, and how keys follow from there. "lastkey" is
+ * relative to the beginning unless it counts from the end. */
 static void reply_key_spec(struct reply *r, const struct key_spec *spec) {
     reply_map(r, 3);
     reply_bulk_cstr(r, "flags");
@@ -200,14 +200,10 @@ void command_list_command(struct call *call) {
 /* ---- COMMAND DOCS --------------------------------------------------------------------------- */
 
 static const char *const arg_type_texts[] = {
-    [ARG_STRING] = "string",
-    [ARG_INTEGER] = "integer",
-    [ARG_DOUBLE] = "double",
-    [ARG_KEY] = "key",
-    [ARG_PATTERN] = "pattern",
-    [ARG_UNIX_TIME] = "unix-time",
-    [ARG_PURE_TOKEN] = "pure-token",
-    [ARG_ONEOF] = "oneof",
+    [ARG_STRING] = "string",         [ARG_INTEGER] = "integer",
+    [ARG_DOUBLE] = "double",         [ARG_KEY] = "key",
+    [ARG_PATTERN] = "pattern",       [ARG_UNIX_TIME] = "unix-time",
+    [ARG_PURE_TOKEN] = "pure-token", [ARG_ONEOF] = "oneof",
     [ARG_BLOCK] = "block",
 };
 

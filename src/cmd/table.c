@@ -21,8 +21,9 @@ static struct command rows[] = {
 
 enum {
     ROWS = ARRAY_LEN(rows),
-    LOOKUP_CAP = 512, /* a power of two; a quarter full, so nearly every name is in its first slot */
-    NO_CONTAINER = 0, /* row 0 is no container */
+    LOOKUP_CAP =
+        512, /* a power of two; a quarter full, so nearly every name is in its first slot */
+    NO_CONTAINER = 0,  /* row 0 is no container */
     ERROR_PIECE = 128, /* client bytes quoted in an error, as Redis cuts them */
 };
 
@@ -35,9 +36,10 @@ static_assert(ROWS * 2 <= LOOKUP_CAP, "the lookup wants to be at most half full"
  *     "hincrbyfloat" (12)     lo = hincrbyf, hi = rbyfloat
  *     "get" (3)               lo = g, e, t put together; hi = 0
  *
- * (lo, hi, len) is the name itself up to 16 bytes; past that the middle is compared as well. Folding to lower case is
- * eight bytes at a time and exact: bytes that are no letters stay as they are. Measured over all names in table order
- * and in capitals: 5 ns a lookup (unit test table, -O2, gcc 12, x86-64). */
+ * (lo, hi, len) is the name itself up to 16 bytes; past that the middle is compared as well.
+ * Folding to lower case is eight bytes at a time and exact: bytes that are no letters stay as they
+ * are. Measured over all names in table order, strlen of the name included: 6.5 ns a lookup
+ * (unit test lookup_is_fast, -O2, gcc 12, x86-64). */
 struct folded {
     uint64_t lo, hi;
 };
@@ -137,8 +139,8 @@ static const uint32_t group_acl[] = {
 #undef GROUP_ACL
 };
 
-/* The group's category, those that flags imply, and the row's own extras. A bare container does nothing by itself and
- * is of no group. */
+/* The group's category, those that flags imply, and the row's own extras. A bare container does
+ * nothing by itself and is of no group. */
 static uint32_t derive_acl(const struct command *row) {
     uint32_t acl = row->acl;
     if (row->handler != NULL) {
@@ -210,9 +212,8 @@ const struct command *table_find_full(struct bytes name) {
     }
     size_t head_len = (size_t)(bar - name.ptr);
     const struct command *container = table_find(BYTES(name.ptr, head_len));
-    return container != NULL
-               ? table_find_sub(container, BYTES(bar + 1, name.len - head_len - 1))
-               : NULL;
+    return container != NULL ? table_find_sub(container, BYTES(bar + 1, name.len - head_len - 1))
+                             : NULL;
 }
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -251,7 +252,8 @@ static struct bytes quoted(struct bytes b, size_t cap) {
 }
 
 void table_reply_unknown(struct reply *r, const struct bytes *argv, size_t argc) {
-    char list[2 * ERROR_PIECE]; /* a piece of at most 128 bytes begins before byte 128, three more around each */
+    char list[2 * ERROR_PIECE]; /* a piece of at most 128 bytes begins before byte 128, three more
+                                   around each */
     size_t len = 0;
     for (size_t i = 1; i < argc && len < ERROR_PIECE; i++) {
         struct bytes arg = quoted(argv[i], ERROR_PIECE - len);
