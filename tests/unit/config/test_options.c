@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/rng.h"
 #include "config/config.h"
 
 static char dir[] = "/tmp/gc-config-XXXXXX";
@@ -292,6 +293,35 @@ static void files_that_include_each_other_end(void **state) {
     buf_deinit(&error);
 }
 
+/* Whatever a file holds, it is taken or refused with a reason. */
+static void random_files_never_harm(void **state) {
+    static const char *const pieces[] = {
+        "port",   "bind", "\"",          "'",     "\\x4",
+        "\\",     " ",    "\n",          "\r",    "#",
+        "1",      "yes",  "requirepass", "\t",    "client-output-buffer-limit",
+        "normal", "\x80", "include",     "none*", "0",
+        ",",      "\v"};
+    struct rng rng;
+    struct buf text = {0}, error = {0};
+    rng_init(&rng, 42);
+    for (size_t i = 0; i < 3000; i++) {
+        struct config c;
+        buf_clear(&text);
+        buf_clear(&error);
+        for (uint64_t n = rng_below(&rng, 12); n > 0; n--) {
+            buf_append_cstr(&text, pieces[rng_below(&rng, ARRAY_LEN(pieces))]);
+        }
+        buf_append_char(&text, '\0');
+        write_file("a.conf", text.ptr);
+        assert_int_equal(config_init(&c), ST_OK);
+        enum status st = config_load_file(&c, "a.conf", &error);
+        assert_int_equal(st == ST_OK, error.len == 0);
+        config_deinit(&c);
+    }
+    buf_deinit(&text);
+    buf_deinit(&error);
+}
+
 /* ---- pages --------------------------------------------------------------------------------- */
 
 static void help_names_every_option(void **state) {
@@ -339,6 +369,7 @@ int main(void) {
         cmocka_unit_test(a_file_takes_quotes_comments_and_includes),
         cmocka_unit_test(a_wrong_line_is_named),
         cmocka_unit_test(files_that_include_each_other_end),
+        cmocka_unit_test(random_files_never_harm),
         cmocka_unit_test(help_names_every_option),
         cmocka_unit_test(the_page_is_up_to_date),
     };

@@ -115,7 +115,7 @@ static void values_counters_and_ratios_are_printed(void **state) {
     char *text = render("all", &s);
     static const char *const lines[] = {
         "redis_version:7.2.0",
-        "goblin_version:" GC_VERSION,
+        ("goblin_version:" GC_VERSION),
         "os:Linux 6 x86_64",
         "arch_bits:64",
         "run_id:abc",

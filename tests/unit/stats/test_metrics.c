@@ -126,7 +126,23 @@ static void memory_grows_when_pages_are_touched(void **state) {
     memset(pages, 1, size);
     process_read_memory(&after);
     assert_true(after.vm_rss_bytes >= before.vm_rss_bytes + size / 2);
-    assert_true(process_read_anon_huge_bytes() <= after.vm_rss_bytes);
+    assert_true(process_read_anon_huge_bytes(true) <= after.vm_rss_bytes);
+    munmap(pages, size);
+}
+
+static void transparent_huge_pages_are_counted(void **state) {
+    const size_t size = 16u << 20;
+    char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED);
+    if (madvise(pages, size, MADV_HUGEPAGE) != 0) {
+        munmap(pages, size);
+        skip(); /* a kernel without them */
+    }
+    memset(pages, 1, size);
+    uint64_t bytes = process_read_anon_huge_bytes(true);
+    assert_int_equal(bytes % (2u << 20), 0);
+    assert_true(process_read_anon_huge_bytes(false) == 0 ||
+                process_read_anon_huge_bytes(false) == bytes);
     munmap(pages, size);
 }
 
@@ -152,6 +168,7 @@ int main(void) {
         cmocka_unit_test(errors_are_counted_by_first_word_in_order),
         cmocka_unit_test(errors_beyond_the_table_are_dropped),
         cmocka_unit_test(memory_grows_when_pages_are_touched),
+        cmocka_unit_test(transparent_huge_pages_are_counted),
         cmocka_unit_test(cpu_time_is_told),
         cmocka_unit_test(the_machine_is_named),
     };
