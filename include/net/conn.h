@@ -55,7 +55,7 @@ enum conn_flags {
     CONN_PENDING = 32     /* in the set's list for the next flush */
 };
 
-/* Fields but user are read-only for owners. 144 bytes. */
+/* Fields but user are read-only for owners. 112 bytes. */
 struct conn {
     struct loop_io io;
     unsigned flags; /* enum conn_flags */

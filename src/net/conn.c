@@ -15,7 +15,7 @@
 
 #define CONN_DISCARD_MAX ((size_t)1 << 20) /* unread input thrown away before closing */
 
-static_assert(sizeof(struct conn) <= 144, "an idle connection is this and its parser");
+static_assert(sizeof(struct conn) <= 112, "an idle connection is this and its parser");
 
 /* ---- the set's lists ---- */
 
