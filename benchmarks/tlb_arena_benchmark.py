@@ -476,8 +476,12 @@ def check_obtained(args, server, need_bytes):
         say.line(f"fell back to ordinary pages: {mib(fell)}; reason: {reason or 'the server gives none'}")
         if fell >= 2 * MIB:
             pool = pool_state()
-            need = pool["total"] + max(0, -(-fell // pool["page_bytes"]) + 1 - pool["available"])
-            say.line(f"    sysctl -w vm.nr_hugepages={need}    would hold all of it")
+            short = -(-fell // pool["page_bytes"]) + 1 - pool["available"]
+            if short > 0:
+                say.line(f"    sysctl -w vm.nr_hugepages={pool['total'] + short}    would hold all of it")
+            else:
+                say.line(f"the pool still has {pool['available']} pages: something else forbids them (a cgroup, a NUMA "
+                         "policy), or it was filled too late")
     elif fell is None:
         say.line("the server's INFO has no arena_fallback_bytes: it cannot say what fell back, or why")
     obtained = {"hugetlb_bytes": huge, "arena_bytes": whole, "share": share, "fallback_bytes": fell,
