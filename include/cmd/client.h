@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* client: what commands know and change of a connection. The socket is the server's (server/frontend.c). */
+/* client: what commands know and change of a connection. The socket is the server's
+ * (server/frontend.c). */
 #ifndef CMD_CLIENT_H
 #define CMD_CLIENT_H
 
@@ -21,12 +22,12 @@ enum client_flag {
 struct command;
 
 struct client {
-    uint64_t id;    /* 1, 2, 3 ... never reused */
-    uint32_t flags; /* enum client_flag */
-    uint16_t db;    /* selected database */
-    uint8_t proto;  /* 2 or 3 */
-    struct buf *out; /* where replies go */
-    char *name;      /* CLIENT SETNAME; NULL when unset */
+    uint64_t id;              /* 1, 2, 3 ... never reused */
+    uint32_t flags;           /* enum client_flag */
+    uint16_t db;              /* selected database */
+    uint8_t proto;            /* 2 or 3 */
+    struct buf *out;          /* where replies go */
+    char *name;               /* CLIENT SETNAME; NULL when unset */
     char *lib_name, *lib_ver; /* CLIENT SETINFO */
     int64_t created_ms, last_active_ms;
     const struct command *last_row; /* last command executed, for CLIENT LIST */
@@ -45,7 +46,8 @@ struct client_registry {
     struct client *first, *last;
     uint64_t next_id;
     size_t count;
-    void (*describe)(const struct client *c, struct client_connection_info *out); /* set by the server */
+    void (*describe)(const struct client *c,
+                     struct client_connection_info *out); /* set by the server */
 };
 
 /* Give the client its id and put it in the registry; deinit takes it out and frees names. */

@@ -3,11 +3,11 @@
 #ifndef CMD_CONTEXT_H
 #define CMD_CONTEXT_H
 
+#include "base/histogram.h"
 #include "base/rng.h"
 #include "cmd/client.h"
 #include "config/config.h"
 #include "db/db.h"
-#include "stats/latency.h"
 #include "stats/metrics.h"
 
 enum shutdown_flag {
@@ -34,8 +34,8 @@ struct cmd_context {
     struct metrics *metrics;
     struct error_counts errors;
     struct rates rates;
-    struct command_stats *command_stats;        /* by row id */
-    struct latency_histogram **command_latency; /* by row id; NULL until the row's first call */
+    struct command_stats *command_stats; /* by row id */
+    struct histogram **command_latency;  /* by row id; NULL until the row's first call */
     struct client_registry clients;
     struct rng rng;
     int64_t now_ms; /* wall clock of this batch, refreshed after a slow command; dbs->now_ms is the
@@ -49,8 +49,18 @@ struct cmd_context {
     struct server_hooks hooks;
 };
 
-/* Heap allocations and arena chunks: what maxmemory is about. */
-size_t context_used_memory(const struct cmd_context *cx);
+/* Everything but hooks and clients.describe, which the server sets. ST_NOMEM leaves nothing to
+ * free. */
+MUST_CHECK enum status context_init(struct cmd_context *cx, struct config *config,
+                                    struct dbset *dbs, struct metrics *metrics);
+void context_deinit(struct cmd_context *cx);
+
+/* Measure used_memory_bytes (heap allocations and arena chunks: what maxmemory is about) and keep
+ * its peak. */
+void context_sample_memory(struct cmd_context *cx);
+
+/* CONFIG RESETSTAT's part here. */
+void context_reset_command_stats(struct cmd_context *cx);
 
 /* Read the clock into now_ms and dbs->now_ms. */
 void context_refresh_clock(struct cmd_context *cx);

@@ -21,6 +21,13 @@ enum lookup { LOOKUP_FOUND, LOOKUP_ABSENT, LOOKUP_REFUSED };
 /* Find a key of one type. LOOKUP_REFUSED: it holds another type, WRONGTYPE was replied. */
 enum lookup lookup_typed(struct call *call, size_t i, enum value_type type, struct entry *out);
 
+/* Many keys in one command: a group's index and records are fetched side by side. */
+#define LOOKUP_GROUP 16
+
+/* Hash up to LOOKUP_GROUP keys at arguments first, first + step, ... into hashes and prefetch what
+ * finding them needs. */
+void lookup_prefetch(struct call *call, size_t first, size_t step, uint64_t hashes[LOOKUP_GROUP]);
+
 /* A write happened: `changes` are counted for the save points. */
 static inline void call_dirty(struct call *call, uint64_t changes) {
     call->cx->dbs->stats.dirty += changes;

@@ -29,7 +29,7 @@ void metrics_reset(struct metrics *m);
 
 struct command_stats {
     uint64_t calls;    /* executed, failed ones included */
-    uint64_t usec;     /* spent in them */
+    uint64_t nsec;     /* spent in them */
     uint64_t rejected; /* refused before execution: arity, auth, OOM */
     uint64_t failed;   /* executed, answered with an error */
 };

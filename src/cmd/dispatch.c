@@ -144,8 +144,8 @@ static bool resolve(struct call *call) {
     return true;
 }
 
-static struct latency_histogram *latency_of(struct cmd_context *cx, const struct command *row) {
-    struct latency_histogram **slot = &cx->command_latency[row->id];
+static struct histogram *latency_of(struct cmd_context *cx, const struct command *row) {
+    struct histogram **slot = &cx->command_latency[row->id];
     if (UNLIKELY(*slot == NULL)) {
         *slot = calloc(1, sizeof(**slot));
     }
@@ -157,16 +157,6 @@ static void count_error(struct cmd_context *cx, const struct buf *out, size_t ma
     const char *end = memchr(text, '\r', out->len - mark - 1);
     cx->metrics->total_error_replies++;
     error_counts_add(&cx->errors, BYTES(text, end ? (size_t)(end - text) : 0));
-}
-
-/* CLIENT REPLY OFF and SKIP: the reply was made and is dropped. */
-static void mute(struct client *c, const struct command *row, struct buf *out, size_t mark,
-                 uint32_t flags_before) {
-    if ((c->flags & CLIENT_REPLY_OFF) || (flags_before & CLIENT_REPLY_SKIP)) {
-        out->len = mark;
-    }
-    c->flags &= ~(flags_before & CLIENT_REPLY_SKIP);
-    (void)row;
 }
 
 static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *start) {
@@ -184,9 +174,9 @@ static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *sta
     *start = now;
     stats->calls++;
     stats->nsec += ns;
-    struct latency_histogram *latency = latency_of(cx, row);
+    struct histogram *latency = latency_of(cx, row);
     if (latency != NULL) {
-        latency_record(latency, ns, 1);
+        histogram_add(latency, ns);
     }
     if (UNLIKELY(out->len > mark && out->ptr[mark] == '-')) {
         stats->failed++;
@@ -195,6 +185,15 @@ static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *sta
     if (UNLIKELY(ns > SLOW_NS)) {
         context_refresh_clock(cx);
     }
+}
+
+/* CLIENT REPLY decides on its own answer. */
+static bool mutes_itself(const struct command *row) {
+    static const struct command *client_reply;
+    if (client_reply == NULL) {
+        client_reply = table_find_full(BYTES_LIT("client|reply"));
+    }
+    return row == client_reply;
 }
 
 static void execute(struct cmd_context *cx, struct batch *b, const struct batch_item *item,
@@ -212,7 +211,8 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
                         .key_hash = plan->key_hash,
                         .input = &b->args};
     size_t mark = c->out->len;
-    uint32_t flags_before = c->flags;
+    bool skip = (c->flags & CLIENT_REPLY_SKIP) != 0;
+    c->flags &= ~(uint32_t)CLIENT_REPLY_SKIP;
     c->last_active_ms = cx->now_ms;
     bool resolved = resolve(&call);
     if (resolved) {
@@ -227,11 +227,14 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
         cx->metrics->total_commands_processed++;
         run_handler(cx, &call, start);
     }
-    if (UNLIKELY((c->flags | flags_before) & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP))) {
-        mute(c, call.row, c->out, mark, flags_before);
+    if (UNLIKELY(skip || (c->flags & CLIENT_REPLY_OFF)) && !mutes_itself(call.row)) {
+        c->out->len = mark; /* CLIENT REPLY OFF and SKIP: the reply was made and is dropped */
     }
     if (UNLIKELY(c->out->failed)) {
         c->flags |= CLIENT_CLOSE_NOW; /* a reply is missing: the stream cannot go on */
+    }
+    if (UNLIKELY(c->flags & (CLIENT_CLOSE_NOW | CLIENT_CLOSE_AFTER_REPLY))) {
+        cx->hooks.close(cx->hooks.server, c);
     } else if (UNLIKELY(c->out->len > FLUSH_EARLY_BYTES)) {
         cx->hooks.flush(cx->hooks.server, c);
     }

@@ -26,3 +26,18 @@ enum lookup lookup_typed(struct call *call, size_t i, enum value_type type, stru
     }
     return LOOKUP_FOUND;
 }
+
+void lookup_prefetch(struct call *call, size_t first, size_t step, uint64_t hashes[LOOKUP_GROUP]) {
+    struct db *db = call_db(call);
+    size_t count = (call->argc - first + step - 1) / step;
+    count = count < LOOKUP_GROUP ? count : LOOKUP_GROUP;
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = hash_bytes(call->argv[first + i * step]);
+        if (count > 1) {
+            db_prefetch_index(db, hashes[i]);
+        }
+    }
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        db_prefetch_record(db, hashes[i]);
+    }
+}

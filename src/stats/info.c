@@ -119,11 +119,11 @@ static void render_commands(struct buf *out, const struct info_source *s) {
         if (st->calls == 0 && st->rejected == 0 && st->failed == 0) {
             continue;
         }
-        double per_call = st->calls == 0 ? 0 : (double)st->usec / (double)st->calls;
+        double per_call = st->calls == 0 ? 0 : (double)st->nsec / 1e3 / (double)st->calls;
         buf_printf(out,
                    "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
                    ",usec_per_call=%.2f,rejected_calls=%" PRIu64 ",failed_calls=%" PRIu64 "\r\n",
-                   c->name, st->calls, st->usec, per_call, st->rejected, st->failed);
+                   c->name, st->calls, st->nsec / 1000, per_call, st->rejected, st->failed);
     }
 }
 

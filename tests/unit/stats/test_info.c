@@ -168,7 +168,7 @@ static void lists_show_what_happened(void **state) {
     assert_non_null(h);
     histogram_add(h, 100);
     const struct info_command commands[] = {
-        {.name = "get", .stats = {.calls = 2, .usec = 5, .failed = 1}, .latency_ns = h},
+        {.name = "get", .stats = {.calls = 2, .nsec = 5000, .failed = 1}, .latency_ns = h},
         {.name = "set"},
         {.name = "config|set", .stats = {.rejected = 1}},
     };

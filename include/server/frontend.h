@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* frontend: between sockets and commands. One turn of the loop:
+ *
+ *   each readable connection   one read; every complete command in it joins the batch
+ *   batch full, or all read    dispatch_batch, then one send a connection
+ *
+ *   tick buffer   what connections without a partial command read into, side by side: commands are
+ * views into it, and it starts anew once they are executed. A connection that ends a read in the
+ * middle of a command gets a buffer of its own for the rest, until that command is complete. An
+ * idle one has no buffer. session       a connection's side of the protocol: parser, partial input,
+ * and the client that commands see */
+#ifndef SERVER_FRONTEND_H
+#define SERVER_FRONTEND_H
+
+#include "cmd/client.h"
+#include "cmd/dispatch.h"
+#include "net/conn.h"
+#include "resp/parser.h"
+
+/* One read. Long enough for a deep pipeline in one call, short enough that one connection does not
+ * starve the rest. */
+#define FRONTEND_READ_BYTES ((size_t)64 * 1024)
+/* The tick buffer: what 16 connections can fill at most, within the L2 cache. */
+#define FRONTEND_TICK_BYTES ((size_t)1024 * 1024)
+
+struct server;
+
+struct session {
+    struct client client;
+    struct conn *conn;
+    struct frontend *frontend;
+    struct resp_parser parser;
+    struct buf in;         /* input of a command that is not complete */
+    size_t in_used;        /* bytes of it that were consumed; dropped before the next read */
+    int64_t soft_since_ms; /* output over the soft limit since then; 0: it is not */
+};
+
+struct frontend {
+    struct server *server;
+    struct conn_set conns;
+    struct batch batch;
+    char *tick;
+    size_t tick_len;
+};
+
+MUST_CHECK enum status frontend_setup(struct frontend *f, struct server *server);
+void frontend_teardown(struct frontend *f);
+
+/* A new connection from the listener. */
+void frontend_accepted(void *frontend, int fd, bool is_unix);
+
+/* Execute what the batch holds. */
+void frontend_execute(struct frontend *f);
+
+/* Loop hooks. */
+void frontend_after_ready(struct loop *loop, void *server);
+void frontend_before_sleep(struct loop *loop, void *server);
+
+/* Heap bytes of a session and its connection. */
+size_t session_memory(const struct session *s);
+
+static inline struct session *session_of(const struct client *c) {
+    return CONTAINER_OF(c, struct session, client);
+}
+
+#endif

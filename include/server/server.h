@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* server: the one place that sees everything. main sets it up in dependency order and tears it down
+ * in reverse. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include "cmd/context.h"
+#include "cmd/dispatch.h"
+#include "config/config.h"
+#include "mem/pages.h"
+#include "net/conn.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "server/frontend.h"
+#include "stats/metrics.h"
+
+struct server {
+    struct config config;
+    struct metrics metrics;
+    struct pages *pages;
+    struct dbset *dbs;
+    struct cmd_context cx;
+    struct loop *loop;
+    struct frontend frontend;
+    struct listener *listener;
+    struct loop_timer cron; /* hz times a second */
+    struct loop_timer
+        upkeep; /* every UPKEEP_PERIOD_MS while there is something to free or expire */
+    struct loop_io signals;
+    uint64_t timeout_hand_id;
+    unsigned shutdown_flags;
+    const char *executable; /* path of this program, for INFO */
+};
+
+/* Everything but main's argument handling: pages, databases, commands, sockets, timers. error gets
+ * one line. */
+MUST_CHECK enum status server_setup(struct server *s, struct buf *error);
+void server_teardown(struct server *s);
+
+/* The screen at start: version, allocator, page kind asked and obtained, where it listens. */
+void server_print_start(const struct server *s);
+
+/* ---- cron.c -------------------------------------------------------------------------------- */
+
+MUST_CHECK enum status cron_setup(struct server *s);
+void cron_teardown(struct server *s);
+
+/* There may be something to free or expire: run upkeep soon. */
+void cron_poke(struct server *s);
+
+/* ---- signals.c ----------------------------------------------------------------------------- */
+
+MUST_CHECK enum status signals_setup(struct server *s);
+void signals_teardown(struct server *s);
+
+/* ---- apply.c: CONFIG SET made true ----------------------------------------------------------- */
+
+void apply_setup(struct server *s);
+
+/* Raise the limit of open files for maxclients; false: it cannot be had, *possible says how many
+ * clients can. */
+bool apply_maxclients(size_t wanted, size_t *possible);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* INFO: gathers what stats/info.h renders. Only the sections asked for are measured. */
+#include "stats/info.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cmd/lookup.h"
+#include "cmd/table.h"
+#include "handlers_priv.h"
+#include "mem/account.h"
+#include "stats/process.h"
+
+#define OS_NAME_LEN 256
+
+static bool asked(info_section_set set, enum info_section section) {
+    return (set & 1u << section) != 0;
+}
+
+static void fill_server(const struct cmd_context *cx, struct info_source *s, char *os_name) {
+    process_os_name(os_name, OS_NAME_LEN);
+    s->os = os_name;
+    s->process_id = (uint64_t)getpid();
+    s->run_id = cx->run_id;
+    s->tcp_port = (uint64_t)cx->config->port;
+    s->server_time_usec = (uint64_t)clock_realtime_us();
+    s->uptime_in_seconds = (uint64_t)(cx->now_ms - cx->started_ms) / 1000;
+    s->hz = (uint64_t)cx->config->hz;
+    s->executable = cx->executable;
+    s->config_file = cx->config->config_file;
+}
+
+static void fill_clients(const struct cmd_context *cx, struct info_source *s) {
+    s->connected_clients = cx->clients.count;
+    s->maxclients = cx->config->maxclients;
+    for (const struct client *c = cx->clients.first; c != NULL; c = c->next) {
+        struct client_connection_info info;
+        cx->clients.describe(c, &info);
+        if (info.query_bytes > s->client_recent_max_input_buffer) {
+            s->client_recent_max_input_buffer = info.query_bytes;
+        }
+        if (info.output_bytes > s->client_recent_max_output_buffer) {
+            s->client_recent_max_output_buffer = info.output_bytes;
+        }
+    }
+}
+
+static void fill_arenas(const struct cmd_context *cx, struct info_source *s) {
+    struct pages_stats pages;
+    struct pages_pool pool = {0};
+    pages_get_stats(cx->dbs->env.pages, &pages);
+    s->arena_hugetlb_asked = cx->config->arena_hugetlb;
+    s->arena_bytes = pages.chunks * pages.chunk_bytes;
+    s->arena_huge_bytes = pages.huge_chunks * pages.chunk_bytes;
+    s->arena_fallback_bytes = pages.fallback_chunks * pages.chunk_bytes;
+    s->arena_fallback_reason =
+        pages.last_reason == PAGES_REASON_NONE ? "" : pages_reason_text(pages.last_reason);
+    s->hugetlb_page_bytes =
+        pages.huge_page_bytes ? pages.huge_page_bytes : pages_default_huge_bytes();
+    if (pages_pool_read(s->hugetlb_page_bytes, &pool) == ST_OK) {
+        s->hugetlb_pool_total = pool.total;
+        s->hugetlb_pool_free = pool.free;
+        s->hugetlb_pool_reserved = pool.reserved;
+    }
+}
+
+static void fill_memory(struct cmd_context *cx, struct info_source *s) {
+    struct account_heap heap;
+    struct process_memory process;
+    account_heap(&heap);
+    process_read_memory(&process);
+    context_sample_memory(cx);
+    s->used_memory = cx->used_memory_bytes;
+    s->used_memory_peak = cx->peak_memory_bytes;
+    s->used_memory_startup = cx->startup_memory_bytes;
+    s->used_memory_index = account_bytes(ACCOUNT_INDEX);
+    s->used_memory_order = account_bytes(ACCOUNT_ORDER);
+    s->used_memory_values = account_bytes(ACCOUNT_VALUE);
+    s->allocator_allocated = heap.allocated_bytes;
+    s->allocator_active = heap.active_bytes;
+    s->allocator_resident = heap.resident_bytes;
+    s->total_system_memory = process_system_memory_bytes();
+    s->maxmemory = cx->config->maxmemory;
+    s->maxmemory_policy = "noeviction";
+    s->mem_allocator = account_allocator_name();
+    for (const struct client *c = cx->clients.first; c != NULL; c = c->next) {
+        struct client_connection_info info;
+        cx->clients.describe(c, &info);
+        s->mem_clients_normal += info.memory_bytes;
+    }
+    s->vm_rss_bytes = process.vm_rss_bytes;
+    s->hugetlb_pages_bytes = process.hugetlb_pages_bytes;
+    s->page_table_bytes = process.page_table_bytes;
+    s->anon_huge_pages_bytes = process_read_anon_huge_bytes(pages_asked(cx->dbs->env.pages) == PAGES_THP);
+    fill_arenas(cx, s);
+}
+
+static void fill_stats(struct cmd_context *cx, struct info_source *s) {
+    s->instantaneous_ops_per_sec = (uint64_t)rates_get(&cx->rates, RATE_COMMANDS);
+    s->instantaneous_input_kbps = rates_get(&cx->rates, RATE_INPUT_BYTES) / 1024;
+    s->instantaneous_output_kbps = rates_get(&cx->rates, RATE_OUTPUT_BYTES) / 1024;
+}
+
+static void fill_cpu(struct info_source *s) {
+    struct process_cpu cpu;
+    process_read_cpu(&cpu);
+    s->used_cpu_sys = cpu.sys_s;
+    s->used_cpu_user = cpu.user_s;
+    s->used_cpu_sys_children = cpu.sys_children_s;
+    s->used_cpu_user_children = cpu.user_children_s;
+    s->used_cpu_sys_main_thread = cpu.sys_thread_s;
+    s->used_cpu_user_main_thread = cpu.user_thread_s;
+}
+
+/* What the databases count themselves. */
+static void fill_metrics(struct cmd_context *cx) {
+    const struct db_stats *stats = &cx->dbs->stats;
+    cx->metrics->expired_keys = stats->expired;
+    cx->metrics->keyspace_hits = stats->hits;
+    cx->metrics->keyspace_misses = stats->misses;
+    cx->metrics->rdb_changes_since_last_save = stats->dirty;
+    cx->metrics->lazyfreed_objects = stats->reaped_objects;
+    cx->metrics->lazyfree_pending_objects = cx->dbs->reap_count;
+}
+
+static void fill_dbs(const struct cmd_context *cx, struct info_db *dbs) {
+    for (size_t i = 0; i < cx->dbs->count; i++) {
+        const struct db *db = cx->dbs->dbs[i];
+        dbs[i] = (struct info_db){.keys = db_count(db),
+                                  .expires = order_count(&db->expiries),
+                                  .avg_ttl_ms = (uint64_t)db_average_ttl_ms(db)};
+    }
+}
+
+static void fill_commands(const struct cmd_context *cx, struct info_command *commands) {
+    for (size_t i = 0; i < table_count(); i++) {
+        commands[i] = (struct info_command){.name = table_at(i)->name,
+                                            .stats = cx->command_stats[i],
+                                            .latency_ns = cx->command_latency[i]};
+    }
+}
+
+void info_command(struct call *call) {
+    struct cmd_context *cx = call->cx;
+    info_section_set set = info_parse_sections(call->argv + 1, call->argc - 1);
+    struct info_source s = {
+        .metrics = cx->metrics, .errors = &cx->errors, .master_replid = cx->repl_id};
+    struct info_db *dbs = calloc(cx->dbs->count, sizeof(*dbs));
+    struct info_command *commands = calloc(table_count(), sizeof(*commands));
+    char os_name[OS_NAME_LEN];
+    struct buf text = {0};
+    if (dbs == NULL || commands == NULL) {
+        reply_error(&call->reply, "OOM out of memory");
+        goto out;
+    }
+    if (asked(set, INFO_SERVER)) {
+        fill_server(cx, &s, os_name);
+    }
+    if (asked(set, INFO_CLIENTS)) {
+        fill_clients(cx, &s);
+    }
+    if (asked(set, INFO_MEMORY)) {
+        fill_memory(cx, &s);
+    }
+    if (asked(set, INFO_STATS)) {
+        fill_stats(cx, &s);
+    }
+    if (asked(set, INFO_CPU)) {
+        fill_cpu(&s);
+    }
+    if (asked(set, INFO_KEYSPACE)) {
+        fill_dbs(cx, dbs);
+        s.dbs = dbs;
+        s.db_count = cx->dbs->count;
+    }
+    if (asked(set, INFO_COMMANDSTATS) || asked(set, INFO_LATENCYSTATS)) {
+        fill_commands(cx, commands);
+        s.commands = commands;
+        s.command_count = table_count();
+    }
+    fill_metrics(cx);
+    info_render(&text, set, &s);
+    if (text.failed) {
+        reply_error(&call->reply, "OOM out of memory");
+    } else {
+        reply_verbatim(&call->reply, "txt", buf_bytes(&text));
+    }
+out:
+    buf_deinit(&text);
+    free(commands);
+    free(dbs);
+}

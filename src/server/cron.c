@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work that no request asks for: expiry, freeing, time-outs, samples. Each within a budget of time,
+ * so that no client waits for it longer than for a slow command. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "mem/account.h"
+#include "server/server.h"
+
+#define UPKEEP_PERIOD_MS 1
+#define UPKEEP_BUDGET_US 250
+#define EXPIRE_KEYS_A_STEP 16
+#define REAP_A_STEP 64
+/* Clients looked at in one cron for having been idle too long: all of them within a second, and at
+ * least this many. */
+#define TIMEOUT_CLIENTS_MIN 16
+
+/* ---- upkeep -------------------------------------------------------------------------------- */
+
+/* True while keys are due. */
+static bool expire_some(struct server *s, int64_t deadline_us) {
+    if (!s->dbs->active_expire) {
+        return false;
+    }
+    for (size_t i = 0; i < s->dbs->count; i++) {
+        while (db_expire_due(s->dbs->dbs[i], EXPIRE_KEYS_A_STEP)) {
+            if (clock_monotonic_us() >= deadline_us) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* True while there is something to free. */
+static bool reap_some(struct server *s, int64_t deadline_us) {
+    while (reaper_run(s->dbs, REAP_A_STEP)) {
+        if (clock_monotonic_us() >= deadline_us) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_upkeep(struct server *s) {
+    context_refresh_clock(&s->cx);
+    int64_t start_us = clock_monotonic_us();
+    bool more = expire_some(s, start_us + UPKEEP_BUDGET_US);
+    more |= reap_some(s, start_us + 2 * UPKEEP_BUDGET_US);
+    if (more) {
+        cron_poke(s);
+    } else {
+        loop_timer_stop(s->loop, &s->upkeep);
+    }
+}
+
+static void fire_upkeep(struct loop *loop, struct loop_timer *timer) {
+    (void)loop;
+    run_upkeep(CONTAINER_OF(timer, struct server, upkeep));
+}
+
+void cron_poke(struct server *s) {
+    if (!loop_timer_running(&s->upkeep)) {
+        enum status st = loop_timer_start(s->loop, &s->upkeep, UPKEEP_PERIOD_MS, UPKEEP_PERIOD_MS);
+        (void)st; /* without memory for a timer the next cron does it */
+    }
+}
+
+/* ---- time-outs ----------------------------------------------------------------------------- */
+
+static void close_idle_clients(struct server *s) {
+    int64_t limit_ms = (int64_t)s->config.timeout * 1000;
+    size_t look_at = s->cx.clients.count / (size_t)s->config.hz;
+    look_at = look_at < TIMEOUT_CLIENTS_MIN ? TIMEOUT_CLIENTS_MIN : look_at;
+    struct client *c = s->cx.clients.first;
+    while (c != NULL && c->id <= s->timeout_hand_id && c->next != NULL) {
+        c = c->next;
+    }
+    for (; c != NULL && look_at > 0; look_at--) {
+        struct client *next = c->next;
+        s->timeout_hand_id = next ? c->id : 0;
+        if (s->cx.now_ms - c->last_active_ms > limit_ms) {
+            log_verbose("Closing idle client id=%llu", (unsigned long long)c->id);
+            conn_close(session_of(c)->conn);
+        }
+        c = next;
+    }
+}
+
+/* ---- cron ---------------------------------------------------------------------------------- */
+
+static void fire_cron(struct loop *loop, struct loop_timer *timer) {
+    struct server *s = CONTAINER_OF(timer, struct server, cron);
+    (void)loop;
+    run_upkeep(s);
+    rates_sample(&s->cx.rates, &s->metrics, clock_monotonic_us());
+    context_sample_memory(&s->cx);
+    account_decay();
+    if (s->config.timeout > 0) {
+        close_idle_clients(s);
+    }
+}
+
+enum status cron_setup(struct server *s) {
+    s->cron.fire = fire_cron;
+    s->upkeep.fire = fire_upkeep;
+    int64_t period_ms = 1000 / s->config.hz;
+    period_ms = period_ms > 0 ? period_ms : 1;
+    return loop_timer_start(s->loop, &s->cron, period_ms, period_ms);
+}
+
+void cron_teardown(struct server *s) {
+    loop_timer_stop(s->loop, &s->cron);
+    loop_timer_stop(s->loop, &s->upkeep);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "mem/account.h"
+#include "server/server.h"
+
+static int complain(const char *what, const struct buf *error) {
+    fprintf(stderr, "goblin-core: %s%.*s\n", what, (int)error->len, error->ptr ? error->ptr : "");
+    return EXIT_FAILURE;
+}
+
+static int complain_errno(const char *what, const char *path) {
+    fprintf(stderr, "goblin-core: %s %s: %s\n", what, path, strerror(errno));
+    return EXIT_FAILURE;
+}
+
+static int show(void (*write_page)(struct buf *out)) {
+    struct buf page = {0};
+    write_page(&page);
+    fwrite(page.ptr, 1, page.len, stdout);
+    buf_deinit(&page);
+    return EXIT_SUCCESS;
+}
+
+static void write_version(struct buf *out) {
+    buf_printf(out, "Goblin Core %s, %s, %zu-bit\n", GC_VERSION, account_allocator_name(),
+               sizeof(void *) * 8);
+}
+
+static bool write_pidfile(const char *path) {
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        return false;
+    }
+    bool ok = fprintf(file, "%d\n", (int)getpid()) > 0;
+    return fclose(file) == 0 && ok;
+}
+
+/* Directory, daemon, log and pid file: what goes before the first socket. */
+static int enter(const struct config *c) {
+    if (chdir(c->dir) != 0) {
+        return complain_errno("cannot change to dir", c->dir);
+    }
+    if (c->daemonize && daemon(1, 0) != 0) {
+        return complain_errno("cannot run in the background in", c->dir);
+    }
+    if (log_setup(c->logfile, (enum log_level)c->loglevel) != ST_OK) {
+        return complain_errno("cannot open logfile", c->logfile);
+    }
+    if (c->pidfile[0] != '\0' && !write_pidfile(c->pidfile)) {
+        return complain_errno("cannot write pidfile", c->pidfile);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int serve(struct server *s, struct buf *error) {
+    int result = enter(&s->config);
+    if (result != EXIT_SUCCESS) {
+        return result;
+    }
+    if (server_setup(s, error) != ST_OK) {
+        log_warning("Cannot start: %.*s", (int)error->len, error->ptr ? error->ptr : "");
+        result = complain("", error);
+    } else {
+        server_print_start(s);
+        if (loop_run(s->loop) != ST_OK) {
+            log_warning("The event loop failed: %s", strerror(errno));
+            result = EXIT_FAILURE;
+        }
+        log_notice("Goblin Core is ending, bye bye");
+    }
+    server_teardown(s);
+    if (s->config.pidfile[0] != '\0') {
+        unlink(s->config.pidfile);
+    }
+    return result;
+}
+
+int main(int argc, char **argv) {
+    static struct server server; /* large, and zero at first */
+    static char executable[PATH_MAX];
+    struct buf error = {0};
+    enum config_action action;
+    if (config_init(&server.config) != ST_OK) {
+        return complain("out of memory", &error);
+    }
+    int result;
+    if (config_load(&server.config, argc, argv, &action, &error) != ST_OK) {
+        result = complain("", &error);
+    } else if (action == CONFIG_SHOW_VERSION) {
+        result = show(write_version);
+    } else if (action == CONFIG_SHOW_HELP) {
+        result = show(config_write_help);
+    } else {
+        ssize_t len = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
+        executable[len > 0 ? len : 0] = '\0';
+        server.executable = executable;
+        result = serve(&server, &error);
+    }
+    config_deinit(&server.config);
+    buf_deinit(&error);
+    return result;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/ticks.h"
+#include "cmd/table.h"
+#include "mem/account.h"
+
+static void hook_shutdown(void *user, unsigned flags) {
+    struct server *s = user;
+    s->shutdown_flags = flags;
+    loop_stop(s->loop);
+}
+
+static enum status fail(struct buf *error, enum status st, const char *what) {
+    buf_printf(error, "%s: %s", what, errno && st == ST_IO ? strerror(errno) : status_text(st));
+    return st;
+}
+
+static enum status setup_data(struct server *s, struct buf *error) {
+    struct pages_options options = {.kind = s->config.arena_hugetlb ? PAGES_HUGETLB : PAGES_PLAIN,
+                                    .chunk_bytes = s->config.hash_chunk_bytes};
+    enum status st = pages_create(&options, &s->pages);
+    if (st != ST_OK) {
+        return fail(error, st, "cannot set up memory pages");
+    }
+    struct type_env env = {.pages = s->pages,
+                           .hash_packed_entries_max = s->config.hash_max_listpack_entries,
+                           .hash_packed_element_max = s->config.hash_max_listpack_value};
+    st = dbset_create(&env, (size_t)s->config.databases, &s->dbs);
+    if (st != ST_OK) {
+        return fail(error, st, "cannot create databases");
+    }
+    st = context_init(&s->cx, &s->config, s->dbs, &s->metrics);
+    return st == ST_OK ? st : fail(error, st, "cannot set up commands");
+}
+
+static enum status open_sockets(struct server *s, struct buf *error) {
+    char text[LISTENER_ERROR_LEN];
+    const struct config *c = &s->config;
+    s->listener =
+        listener_create(s->loop, (struct listener_handler){frontend_accepted, &s->frontend});
+    if (s->listener == NULL) {
+        return fail(error, ST_NOMEM, "cannot listen");
+    }
+    enum status st = ST_OK;
+    if (c->port != 0 && c->bind.count != 0) {
+        st = listener_open_tcp(s->listener, (const char *const *)c->bind.items, c->bind.count,
+                               c->port, c->tcp_backlog, text);
+    }
+    if (st == ST_OK && c->unixsocket[0] != '\0') {
+        st =
+            listener_open_unix(s->listener, c->unixsocket, c->unixsocketperm, c->tcp_backlog, text);
+    }
+    if (st != ST_OK) {
+        buf_append_cstr(error, text);
+        return st;
+    }
+    if (listener_count(s->listener) == 0) {
+        buf_append_cstr(
+            error, "nothing to listen on: port is 0, or bind is empty, and no unixsocket is set");
+        return ST_RANGE;
+    }
+    return ST_OK;
+}
+
+/* Fewer files than maxclients wants: go on with what there is, as long as anybody can come in. */
+static enum status fit_maxclients(struct server *s, struct buf *error) {
+    size_t possible;
+    if (apply_maxclients(s->config.maxclients, &possible)) {
+        return ST_OK;
+    }
+    if (possible == 0) {
+        buf_append_cstr(error,
+                        "the limit of open files leaves no room for clients: raise 'ulimit -n'");
+        return ST_RANGE;
+    }
+    log_warning("maxclients %zu needs more open files than the limit allows: lowered to %zu "
+                "('ulimit -n' raises it)",
+                s->config.maxclients, possible);
+    s->config.maxclients = possible;
+    return ST_OK;
+}
+
+enum status server_setup(struct server *s, struct buf *error) {
+    hash_setup();
+    ticks_setup();
+    table_setup();
+    errno = 0;
+    enum status st = setup_data(s, error);
+    if (st != ST_OK) {
+        return st;
+    }
+    s->cx.hooks.shutdown = hook_shutdown;
+    s->cx.executable = s->executable;
+    struct loop_hooks hooks = {
+        .before_sleep = frontend_before_sleep, .after_ready = frontend_after_ready, .user = s};
+    s->loop = loop_create(hooks);
+    if (s->loop == NULL) {
+        return fail(error, ST_IO, "cannot create the event loop");
+    }
+    st = frontend_setup(&s->frontend, s);
+    if (st != ST_OK) {
+        return fail(error, st, "cannot set up connections");
+    }
+    st = fit_maxclients(s, error);
+    st = st == ST_OK ? open_sockets(s, error) : st;
+    if (st != ST_OK) {
+        return st;
+    }
+    apply_setup(s);
+    st = signals_setup(s);
+    if (st != ST_OK) {
+        return fail(error, st, "cannot watch signals");
+    }
+    st = cron_setup(s);
+    return st == ST_OK ? st : fail(error, st, "cannot start timers");
+}
+
+void server_teardown(struct server *s) {
+    if (s->loop != NULL) {
+        cron_teardown(s);
+        signals_teardown(s);
+        listener_destroy(s->listener);
+        frontend_teardown(&s->frontend);
+        loop_destroy(s->loop);
+    }
+    context_deinit(&s->cx);
+    dbset_destroy(s->dbs);
+    pages_destroy(s->pages);
+}
+
+void server_print_start(const struct server *s) {
+    struct pages_stats pages;
+    struct pages_pool pool;
+    pages_get_stats(s->pages, &pages);
+    log_notice("Goblin Core %s, pid %d, %s", GC_VERSION, (int)getpid(), account_allocator_name());
+    if (pages.asked == PAGES_PLAIN) {
+        log_notice("Arenas: chunks of %zu KiB on plain pages (--arena-hugetlb asks for huge ones)",
+                   pages.chunk_bytes >> 10);
+    } else if (pages_pool_read(pages_default_huge_bytes(), &pool) == ST_OK) {
+        log_notice(
+            "Arenas: chunks of %zu KiB, huge pages asked: %zu of %zu pages of %zu KiB are free",
+            pages.chunk_bytes >> 10, pool.free, pool.total, pool.page_bytes >> 10);
+        if (pool.free == 0) {
+            log_warning("The huge page pool is empty: arenas will be on plain pages until it is "
+                        "filled ('sysctl -w "
+                        "vm.nr_hugepages=N')");
+        }
+    } else {
+        log_warning("Arenas: huge pages asked, but this kernel has none: plain pages are used");
+    }
+    for (size_t i = 0; s->config.port != 0 && i < s->config.bind.count; i++) {
+        log_notice("Listening on %s, port %d", s->config.bind.items[i], s->config.port);
+    }
+    if (s->config.unixsocket[0] != '\0') {
+        log_notice("Listening on %s", s->config.unixsocket);
+    }
+    log_notice("Nothing loaded: the databases are empty. Ready to accept connections");
+}
