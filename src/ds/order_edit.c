@@ -6,8 +6,9 @@
  * beforehand, which changes no entry. */
 #include "order_priv.h"
 
-#define LEAF_CHILD_BYTES_MIN 256 /* a leaf below a root: no point in starting smaller */
-#define MERGED_BYTES_MAX (LEAF_BYTES_MAX * 7 / 8) /* two leaves become one up to here */
+#define LEAF_CHILD_BYTES_MIN (LEAF_BYTES_MAX / 16) /* below a root: no point in starting smaller   \
+                                                    */
+#define MERGED_BYTES_MAX (LEAF_BYTES_MAX * 7 / 8)  /* two leaves become one up to here */
 /* Share entries with neighbours while the window stays under this, else add a leaf. Nearer to 1
  * packs leaves tighter and lays them out more often. */
 #define WINDOW_FULL(leaves) ((size_t)(leaves)*LEAF_BYTES_MAX / 16 * 15)
@@ -302,7 +303,7 @@ static void settle_leaf(struct order *o, struct path *p, const struct leaf *l) {
     if (parent != NULL && parent->count > 1 && used < LEAF_BYTES_MAX / 4) {
         first -= first + 1 == parent->count;
         gone = 2;
-    } else if (order_size_class(used > least ? used : least) * 8 > l->bytes * 5U) {
+    } else if (order_size_class(used > least ? used : least) * 4 > l->bytes * 3U) {
         return;
     }
     struct gather g;

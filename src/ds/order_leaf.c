@@ -5,7 +5,7 @@
 #include "order_priv.h"
 
 #define KEYS32 (UINT64_C(1) << 32)
-#define PREFETCH_AHEAD 16 /* records in flight; more does not help (design.md 3) */
+#define REFINE_AHEAD 16 /* records in flight; more does not help (design.md 3) */
 
 uint64_t order_record_key(const struct order *o, uint64_t ref) {
     if (UNLIKELY(o->moved != NULL) && o->moved->ref == ref) {
@@ -224,8 +224,8 @@ void gather_entry(struct gather *g, uint32_t pos, uint64_t key, uint64_t ref) {
 void gather_refine(const struct order *o, struct gather *g, uint32_t from, uint32_t len) {
     void (*prefetch)(void *, uint64_t) = o->ops->prefetch;
     for (uint32_t i = 0; i < len; i++) {
-        if (prefetch != NULL && i % PREFETCH_AHEAD == 0) {
-            for (uint32_t j = i; j < len && j < i + PREFETCH_AHEAD; j++) {
+        if (prefetch != NULL && i % REFINE_AHEAD == 0) {
+            for (uint32_t j = i; j < len && j < i + REFINE_AHEAD; j++) {
                 prefetch(o->ctx, g->ref[from + j]);
             }
         }

@@ -22,17 +22,21 @@
 
 #include "ds/order.h"
 
+/* A test builds the tree with tiny nodes, for height. */
+#ifndef LEAF_BYTES_MAX
 #define LEAF_BYTES_MAX 4096
-#define LEAF_BYTES_MIN 32
 #define INNER_BYTES_MAX 2048
-#define FANOUT 63
+#endif
+#define LEAF_BYTES_MIN 32
+#define LEAF_ENTRIES_MAX ((LEAF_BYTES_MAX - 16) / 8) /* 510 */
+#define FANOUT ((INNER_BYTES_MAX - 8) / 32)          /* 63 */
 #define MAX_HEIGHT                                                                                 \
     24 /* 2^40 entries; inner nodes under 1/4 merge when they can: far out of reach */
-#define LEAF_ENTRIES_MAX 510
 
-/* Leaves re-encoded together when one is full. Bytes an entry and ns an insert at 1 M random
- * inserts by width: docs/design/004-order.md. */
-#define WINDOW_MAX 3
+/* Leaves re-encoded together when one is full: 2 into 3 at most, as in a B*-tree. At 1 M random
+ * inserts: 1: 8.95 bytes an entry, but 11.3 with jemalloc's half-empty slabs; 2: 8.75 and 8.9;
+ * 3 and 4: 8.70 and 8.9, at twice the worst insert (benchmarks/micro/ds_order.c). */
+#define WINDOW_MAX 2
 
 enum leaf_form {
     LEAF_WIDE_KEY = 1, /* 8-byte keys, shift and base 0 */
@@ -49,7 +53,6 @@ struct leaf {
     uint8_t form; /* enum leaf_form bits */
 };
 static_assert(sizeof(struct leaf) == 16, "leaf header");
-static_assert((LEAF_BYTES_MAX - sizeof(struct leaf)) / 8 == LEAF_ENTRIES_MAX, "entries of a leaf");
 
 struct inner {
     uint16_t count;
@@ -58,7 +61,7 @@ struct inner {
     uint64_t fields[];
 };
 static_assert(sizeof(struct inner) == 8, "inner header");
-static_assert((INNER_BYTES_MAX - sizeof(struct inner)) / 32 == FANOUT, "children of an inner node");
+static_assert(ORDER_BUILD_BATCH == LEAF_ENTRIES_MAX, "the builder collects one leaf");
 
 static inline uint64_t *inner_key(const struct inner *n) {
     return (uint64_t *)n->fields;
