@@ -92,8 +92,8 @@ static void redis_cli_works_in_its_modes(void **state) {
         {"redis-cli -p $PORT exists pipe:1 pipe:2 pipe:3", "3", 0},
         {"printf \"ping\\necho two\\n\" | redis-cli -p $PORT", "two", 0},
         /* At a terminal it first reads COMMAND DOCS, for its hints and its help. */
-        {"(sleep 1; echo help hset; sleep 1; echo quit; sleep 1) | "
-         "script -qec \"redis-cli -p $PORT\" /dev/null",
+        {"(sleep 1; printf \"help hset\\r\"; sleep 1; printf \"quit\\r\"; sleep 1) | "
+         "script -qec \"stty cols 80; redis-cli -p $PORT\" /dev/null",
          "summary:", 0},
     };
     run_cases(cases, COUNT(cases));
