@@ -6,14 +6,17 @@
  *   chunk     what acquire returns: chunk_bytes long, aligned to chunk_bytes
  *   OS page   what the kernel maps: 4 KiB plain, or a huge page whose size the kernel tells
  *   region    what one mmap covers: a whole number of OS pages, carved into chunks, unmapped when
- * all are back
+ *             all are back
  *
- * Guarantees: a chunk on huge pages is populated before it is returned (MADV_POPULATE_WRITE), so a
- * pool that lies, say under a hugetlb cgroup limit, costs a fallback and never a SIGBUS. Plain
- * chunks are not populated: their 4 KiB pages come with first touch. Chunks never move.
- * Single-threaded. fork() with hugetlb chunks is the caller's to refuse. A failed huge request is
- * counted by reason, logged once a reason, and not retried until the pool's free count changes or a
- * back-off (1 s doubling to 64 s) has passed. */
+ * Guarantees: a hugetlb chunk is populated before it is returned (MADV_POPULATE_WRITE), so a pool
+ * that lies, say under a hugetlb cgroup limit, costs a fallback and never a SIGBUS. Plain and THP
+ * chunks come with first touch; plain ones are kept on 4 KiB OS pages even where THP is "always",
+ * so that "plain" is the truth. A THP chunk counts as on the kind asked for, but the kernel may
+ * still serve it with small OS pages: AnonHugePages tells. A plain chunk's memory goes back to the
+ * kernel on release. Chunks never move. Single-threaded. fork() with hugetlb chunks is the caller's
+ * to refuse.
+ * A failed huge request is counted by reason, logged once a reason, and not retried until the
+ * pool's free count changes or a back-off (1 s doubling to 64 s) has passed. */
 #ifndef MEM_PAGES_H
 #define MEM_PAGES_H
 
@@ -65,7 +68,7 @@ void pages_destroy(struct pages *p);
  * memory at all. */
 void *pages_acquire(struct pages *p, enum pages_kind *kind);
 
-/* Give a chunk back. A region all of whose chunks are back is unmapped. */
+/* Give a chunk back. A region all of whose chunks are back is unmapped, but for one plain spare. */
 void pages_release(struct pages *p, void *chunk);
 
 size_t pages_chunk_bytes(const struct pages *p);

@@ -76,16 +76,19 @@ void account_decay(void) {
 
 /* Read by jemalloc before main. MALLOC_CONF in the environment still overrides each option.
  *
- *   narenas:1              one thread allocates: a second arena would only spread data over more
- * half-used OS pages oversize_threshold:0   no separate arena for allocations of 8 MiB and more,
- * for the same reason cache_oblivious:false  else every allocation of 16 KiB and more carries an OS
- * page of its own for a random start lg_tcache_max:12       cached frees stop at 4 KiB; above that
- * a cache of 20 a class could hold 2.4 MB idle dirty_decay_ms:1000    freed OS pages go back within
- * a second or so; 0 would fault in each page reused at once muzzy_decay_ms:0       straight to
- * MADV_DONTNEED: lazily freed (MADV_FREE) pages still count in VmRSS background_thread:false  the
- * server calls account_decay when idle; a thread would also cost its stack thp:never              a
- * plain index must be plain where THP is "always", or VmRSS jumps by 2 MiB a touch
- *   metadata_thp:disabled  as above, for the allocator's own tables */
+ *   narenas:1                one thread allocates: a second arena would only spread data over more
+ *                            half-used OS pages
+ *   oversize_threshold:0     no separate arena for allocations of 8 MiB and more, likewise
+ *   lg_tcache_max:12         cached frees stop at 4 KiB; above, 20 of each class could lie idle,
+ *                            2.4 MB in all
+ *   dirty_decay_ms:1000      freed OS pages go back within a second or so; with 0 each one reused
+ *                            would be faulted in anew
+ *   muzzy_decay_ms:0         straight to MADV_DONTNEED: pages freed lazily (MADV_FREE) still count
+ *                            in VmRSS
+ *   background_thread:false  the server calls account_decay when idle
+ *   thp:never                heap memory must stay plain where THP is "always", or VmRSS jumps by
+ *                            2 MiB a touch
+ *   metadata_thp:disabled    as above, for the allocator's own tables */
 __attribute__((used)) const char *malloc_conf =
     "narenas:1,oversize_threshold:0,lg_tcache_max:12,dirty_decay_ms:1000,"
     "muzzy_decay_ms:0,background_thread:false,thp:never,metadata_thp:disabled";

@@ -140,7 +140,7 @@ static bool grow_table(struct arena *a, size_t slots) {
         return true;
     }
     size_t each = sizeof(uintptr_t) + sizeof(struct arena_unit);
-    size_t want = a->cap + a->cap / 4;
+    size_t want = a->cap + a->cap / 8;
     size_t cap = account_good_size((want > slots ? want : slots) * each) / each;
     if (cap > UINT32_MAX - 1) {
         return false;
@@ -357,7 +357,7 @@ void arena_init(struct arena *a, const struct arena_ops *ops, void *owner, struc
         .owner = owner,
         .pages = pages,
         .chunk_shift = (uint8_t)shift,
-        .ladder_slots = (uint16_t)(1 + 8 * (shift - 8)), /* 2^8 is ARENA_LADDER_FIRST */
+        .ladder_slots = (uint16_t)(1 + 8 * (shift - 10)), /* 2^10 is ARENA_LADDER_FIRST */
         .open = ARENA_NO_UNIT,
         .victim = ARENA_NO_UNIT,
     };

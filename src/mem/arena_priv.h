@@ -21,12 +21,11 @@ enum arena_ladder {
  * and its head in used. */
 struct arena_unit {
     uint32_t live; /* bytes in live records */
-    uint32_t used; /* bytes up to the last record; stale while the unit is open. Top bit: on the
-                      kind of OS page asked for */
+    uint32_t used; /* bytes up to the last record (stale while open); ARENA_UNIT_HUGE on top */
 };
 
 #define ARENA_CONTINUES UINT32_MAX
-#define ARENA_UNIT_HUGE (UINT32_C(1) << 31)
+#define ARENA_UNIT_HUGE (UINT32_C(1) << 31) /* on the kind of OS page asked for */
 
 /* ---- AddressSanitizer sees into the arena ---- */
 
@@ -43,14 +42,14 @@ struct arena_unit {
 
 /* ---- dead records ----
  *
- *   under 14 bytes        0      1                  14 bytes and more
- *                         +------+-------+          0      1       2       4        9        14
- *                         | 0xFE | units |          +------+-------+-------+--------+--------+- - -
- *                         +------+-------+          | 0xFF | flags | units | next:5 | prev:5 |
- * stale
- *                                                   +------+-------+-------+--------+--------+- - -
- *   units of ARENA_UNIT bytes; next and prev are refs, little-endian, and mean something only when
- * listed. */
+ *   under 14 bytes       14 bytes and more
+ *   0      1       2     0      1       2       4        9        14
+ *   +------+-------+--   +------+-------+-------+--------+--------+- - -
+ *   | 0xFE | units |     | 0xFF | flags | units | next:5 | prev:5 | stale
+ *   +------+-------+--   +------+-------+-------+--------+--------+- - -
+ *
+ *   units of ARENA_UNIT bytes; next and prev are refs, little-endian, and mean something only in a
+ *   listed record. */
 #define DEAD_SMALL 0xFE
 #define DEAD_LARGE 0xFF
 #define DEAD_LISTED 1
@@ -146,14 +145,14 @@ static inline uint64_t slot_start(const struct arena *a, size_t slot) {
     if (slot >= a->ladder_slots) {
         return (uint64_t)(slot - a->ladder_slots + 1) << a->chunk_shift;
     }
-    return slot == 0 ? 0 : (uint64_t)(8 + (slot - 1) % 8) << ((slot - 1) / 8 + 5);
+    return slot == 0 ? 0 : (uint64_t)(8 + (slot - 1) % 8) << ((slot - 1) / 8 + 7);
 }
 
 static inline size_t slot_bytes(const struct arena *a, size_t slot) {
     if (slot >= a->ladder_slots) {
         return arena_chunk_bytes(a);
     }
-    return slot == 0 ? ARENA_LADDER_FIRST : (size_t)1 << ((slot - 1) / 8 + 5);
+    return slot == 0 ? ARENA_LADDER_FIRST : (size_t)1 << ((slot - 1) / 8 + 7);
 }
 
 static inline uint32_t unit_of(const struct arena *a, uint64_t off) {
@@ -177,6 +176,8 @@ static inline bool unit_exists(const struct arena *a, size_t slot) {
 static inline uint8_t *offset_at(const struct arena *a, uint64_t off) {
     return arena_at(a, off / ARENA_UNIT);
 }
+
+static_assert(ARENA_LADDER_FIRST == 1 << 10, "arena_slot and the functions above count from 2^10");
 
 /* Slots that the unit covers, 1 and more. */
 size_t arena_unit_slots(const struct arena *a, uint32_t head);
