@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cmd/args.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/number.h"
 #include "cmd/call.h"
 #include "cmd/table.h"
+
+#define CURSOR_TEXT_MAX 63 /* longer than any number that fits 64 bits */
 
 static const char not_an_integer[] = "ERR value is not an integer or out of range";
 static const char not_positive[] = "ERR value is out of range, must be positive";
@@ -63,8 +68,19 @@ bool args_double(struct call *call, size_t i, double *out) {
     return true;
 }
 
+/* As Redis reads it, with strtoull: nothing at all is 0, a sign is allowed. */
 bool args_cursor(struct call *call, size_t i, uint64_t *out) {
-    if (!number_parse_u64(call->argv[i], out)) {
+    char text[CURSOR_TEXT_MAX + 1], *end = text;
+    struct bytes arg = call->argv[i];
+    bool plain =
+        arg.len == 0 || (arg.len <= CURSOR_TEXT_MAX && !isspace((unsigned char)arg.ptr[0]));
+    if (plain) {
+        memcpy(text, arg.ptr, arg.len);
+        text[arg.len] = '\0';
+        errno = 0;
+        *out = strtoull(text, &end, 10);
+    }
+    if (!plain || end != text + arg.len || errno == ERANGE) {
         reply_error(&call->reply, "ERR invalid cursor");
         return false;
     }

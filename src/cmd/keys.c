@@ -98,11 +98,7 @@ void renamenx_command(struct call *call) {
 /* A database number among the arguments; NULL: the error was replied. */
 static struct db *args_db(struct call *call, size_t i) {
     int64_t number;
-    if (!args_i64(call, i, &number)) {
-        return NULL;
-    }
-    if (number < INT32_MIN || number > INT32_MAX) {
-        args_not_an_integer(call);
+    if (!args_i64_range(call, i, INT32_MIN, INT32_MAX, &number, NULL)) {
         return NULL;
     }
     if (number < 0 || (uint64_t)number >= call->cx->dbs->count) {

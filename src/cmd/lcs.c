@@ -163,10 +163,8 @@ static void reply_lcs(struct call *call, const struct lcs *l) {
 void lcs_command(struct call *call) {
     struct lcs l = {0};
     char scratch[2][STRING_SCRATCH_LEN];
-    if (!parse(call, &l)) {
-        return;
-    }
-    if (!find_string(call, 1, scratch[0], &l.a) || !find_string(call, 2, scratch[1], &l.b)) {
+    if (!find_string(call, 1, scratch[0], &l.a) || !find_string(call, 2, scratch[1], &l.b) ||
+        !parse(call, &l)) {
         return;
     }
     size_t cells;

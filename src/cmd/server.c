@@ -57,8 +57,8 @@ void flushall_command(struct call *call) {
 
 void swapdb_command(struct call *call) {
     int64_t a, b;
-    if (!args_i64_or(call, 1, &a, "ERR invalid first DB index") ||
-        !args_i64_or(call, 2, &b, "ERR invalid second DB index")) {
+    if (!args_i64_range(call, 1, INT32_MIN, INT32_MAX, &a, "ERR invalid first DB index") ||
+        !args_i64_range(call, 2, INT32_MIN, INT32_MAX, &b, "ERR invalid second DB index")) {
         return;
     }
     int64_t count = (int64_t)call->cx->dbs->count;

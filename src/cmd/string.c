@@ -88,11 +88,17 @@ static bool time_word(const struct call *call, size_t i, unsigned *time_flags) {
     return false;
 }
 
+/* One kind of time, and none beside KEEPTTL or PERSIST; the same kind again replaces the first. */
+static bool time_allowed(const struct set_options *o, unsigned time_flags) {
+    return !(o->flags & (SET_KEEPTTL | SET_PERSIST)) &&
+           (o->time_i == 0 || o->time_flags == time_flags);
+}
+
 /* Options from argument i on: SET allows NX XX GET KEEPTTL, GETEX allows PERSIST; both a time. */
 static bool parse_options(struct call *call, size_t i, bool is_getex, struct set_options *o) {
     *o = (struct set_options){0};
     for (; i < call->argc; i++) {
-        bool timed = o->time_i != 0 || (o->flags & (SET_KEEPTTL | SET_PERSIST));
+        unsigned time_flags;
         if (!is_getex && args_is(call, i, "NX") && !(o->flags & SET_XX)) {
             o->flags |= SET_NX;
         } else if (!is_getex && args_is(call, i, "XX") && !(o->flags & SET_NX)) {
@@ -103,7 +109,9 @@ static bool parse_options(struct call *call, size_t i, bool is_getex, struct set
             o->flags |= SET_KEEPTTL;
         } else if (is_getex && args_is(call, i, "PERSIST") && o->time_i == 0) {
             o->flags |= SET_PERSIST;
-        } else if (!timed && i + 1 < call->argc && time_word(call, i, &o->time_flags)) {
+        } else if (i + 1 < call->argc && time_word(call, i, &time_flags) &&
+                   time_allowed(o, time_flags)) {
+            o->time_flags = time_flags;
             o->time_i = ++i;
         } else {
             args_syntax_error(call);
