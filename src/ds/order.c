@@ -153,23 +153,43 @@ bool order_last(const struct order *o, struct order_entry *out) {
     return o->count > 0 && order_at(o, o->count - 1, out);
 }
 
+/* The lines of a leaf that a search will touch if its keys lie evenly between the separators around
+ * it, as guess32 in order_leaf.c expects: header and first key, last key, three lines of keys and
+ * one of refs around the place. `total` entries at 8 bytes tell where the arrays are. */
+static void prefetch_leaf(const void *leaf, uint64_t total, double part) {
+    const char *at = (const char *)leaf + sizeof(struct leaf);
+    size_t bytes = order_size_class(sizeof(struct leaf) + (size_t)total * 8);
+    size_t cap = (bytes - sizeof(struct leaf)) / 8;
+    size_t place = (size_t)(part * (double)total);
+    PREFETCH(leaf);
+    PREFETCH(at + 4 * total - 4);
+    PREFETCH(at + 4 * place);
+    PREFETCH(at + 4 * place - 64);
+    PREFETCH(at + 4 * place + 64);
+    PREFETCH(at + 4 * cap + 4 * place);
+}
+
 void order_prefetch(const struct order *o, uint64_t key) {
     const void *node = o->root;
+    uint64_t total = o->count;
+    double part = 0.5;
     if (node == NULL) {
         return;
     }
     for (uint32_t level = 0; level < o->height; level++) {
         const struct inner *n = node;
-        uint32_t slots = slots_upto(inner_key(n), n->count, key);
-        node = inner_child(n)[slots > 0 ? slots - 1 : 0];
+        const uint64_t *keys = inner_key(n);
+        uint32_t slots = slots_upto(keys, n->count, key);
+        uint32_t slot = slots > 0 ? slots - 1 : 0;
+        if (slots > 0 && slots < n->count) {
+            part = (double)(key - keys[slot]) / (double)(keys[slots] - keys[slot]);
+        } else {
+            part = 0.5;
+        }
+        node = inner_child(n)[slot];
+        total = inner_total(n)[slot];
     }
-    /* The header, and the cache lines that the first steps of the binary search touch: the probes
-     * at 1/2, 1/4 and 3/4 of up to 2 KiB of keys. */
-    const char *keys = (const char *)node + sizeof(struct leaf);
-    PREFETCH(node);
-    PREFETCH(keys + 508);
-    PREFETCH(keys + 1016);
-    PREFETCH(keys + 1524);
+    prefetch_leaf(node, total < LEAF_ENTRIES_MAX ? total : LEAF_ENTRIES_MAX, part);
 }
 
 /* ---- iteration ---- */

@@ -5,6 +5,8 @@
 #include "order_priv.h"
 
 #define KEYS32 (UINT64_C(1) << 32)
+#define GUESS_REACH 32
+#define GUESS_ENTRIES_MIN (4 * GUESS_REACH)
 #define REFINE_AHEAD 16 /* records in flight; more does not help (design.md 3) */
 
 uint64_t order_record_key(const struct order *o, uint64_t ref) {
@@ -36,6 +38,23 @@ static uint32_t bound32(const uint32_t *keys, uint32_t n, uint32_t x, bool behin
     }
     bool below = n == 1 && (behind ? *at <= x : *at < x);
     return (uint32_t)(at - keys) + below;
+}
+
+/* The same from a guess: where keys lie evenly between the first and the last, x is within 3
+ * standard deviations (sqrt(510)/2 = 11 entries) of its proportional place, two or three adjacent
+ * cache lines instead of five scattered ones. Elsewhere nothing is lost but the guess.
+ * With the matching order_prefetch, rank look-ups in batches of 16 over 1 M random doubles went
+ * from 302-307 to 252-279 ns on a loaded machine (benchmarks/micro/ds_order.c). */
+static uint32_t guess32(const uint32_t *keys, uint32_t n, uint32_t x) {
+    if (n >= GUESS_ENTRIES_MIN && x > keys[0] && x <= keys[n - 1]) {
+        uint64_t at = (uint64_t)(x - keys[0]) * (n - 1) / (keys[n - 1] - keys[0]);
+        uint32_t lo = at > GUESS_REACH ? (uint32_t)at - GUESS_REACH : 0;
+        uint32_t hi = at + GUESS_REACH < n ? (uint32_t)at + GUESS_REACH : n - 1;
+        if (keys[lo] < x && x <= keys[hi]) {
+            return lo + bound32(keys + lo, hi - lo, x, false);
+        }
+    }
+    return bound32(keys, n, x, false);
 }
 
 static uint32_t bound64(const uint64_t *keys, uint32_t n, uint64_t x, bool behind) {
@@ -95,7 +114,7 @@ uint32_t leaf_search(const struct order *o, const struct leaf *l, const struct t
     }
     const uint32_t *keys = leaf_key32(l);
     uint32_t x = (uint32_t)(upper - l->base);
-    uint32_t lo = bound32(keys, n, x, false);
+    uint32_t lo = guess32(keys, n, x);
     if (lo == n || keys[lo] != x) {
         return lo;
     }
