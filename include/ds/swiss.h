@@ -38,7 +38,7 @@
  *
  * Hashes are keyed, so nobody can choose them; the index stays right all the same when many share
  * their top bits: the directory never gets more than an entry for 64 records, a segment it cannot
- * cut grows beyond the usual maximum instead, and at 2^18 slots inserts into it answer ST_NOMEM.
+ * cut grows beyond the usual maximum instead, and at 2^15 slots inserts into it answer ST_NOMEM.
  *
  * Sources: Swiss tables (Abseil, 2017), Dash (VLDB 2020). Decisions and measurements:
  * docs/design/003-swiss.md. */

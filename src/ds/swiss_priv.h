@@ -29,7 +29,7 @@ enum {
     SWISS_TAG_BITS = 7,
     SWISS_ORDER_BITS = 64 - SWISS_TAG_BITS, /* 57: a scan cursor counts in these */
     SWISS_GROUPS_MAX = SWISS_SEGMENT_SLOTS_MAX / GROUP_SLOTS,
-    SWISS_GROUPS_CAP = (1 << 14) - 1, /* of a segment whose entries no directory can tell apart */
+    SWISS_GROUPS_CAP = 2047, /* of a segment whose entries no directory can tell apart */
     SWISS_STRIDE_NARROW = GROUP_SLOTS + GROUP_SLOTS * 4,   /* 80 */
     SWISS_STRIDE_WIDE = SWISS_STRIDE_NARROW + GROUP_SLOTS, /* 96 */
 };

@@ -402,6 +402,7 @@ static void merge(struct swiss *s, uint64_t hash, struct segment *seg, struct se
 }
 
 void swiss_make_compact(struct swiss *s, uint64_t hash) {
+    directory_trim(s); /* again, where memory was short at the last merge */
     struct segment *seg = entry_segment(entry_of(s, hash));
     struct segment *buddy = buddy_of(s, hash, seg);
     if (buddy != NULL && seg->count + buddy->count <= MERGE_COUNT_MAX) {

@@ -250,7 +250,7 @@ static void run(enum shape shape, bool failing, uint64_t seed, uint64_t operatio
             target = choice == 0 ? 0 : choice == 1 ? KEYS : rng_below(&m->rng, KEYS);
         }
         one_operation(m, target, failing);
-        if (i % 10000 == 9999) {
+        if (i % 15000 == 14999) {
             check_all(m);
         }
     }
@@ -268,12 +268,12 @@ static void run(enum shape shape, bool failing, uint64_t seed, uint64_t operatio
 
 int main(int argc, char **argv) {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : rng_entropy() % 1000000000;
-    uint64_t operations = argc > 2 ? strtoull(argv[2], NULL, 10) : 400000;
+    uint64_t operations = argc > 2 ? strtoull(argv[2], NULL, 10) : 300000;
     printf("seed %" PRIu64 "\n", seed);
     fflush(stdout);
     run(SHAPE_RANDOM, false, seed, operations);
-    run(SHAPE_RANDOM, true, seed + 1, operations / 2);
-    run(SHAPE_NARROW_TOP, true, seed + 2, operations / 4);
+    run(SHAPE_RANDOM, true, seed + 1, operations / 3);
+    run(SHAPE_NARROW_TOP, true, seed + 2, operations / 5);
     run(SHAPE_FEW_HASHES, true, seed + 3, operations / 40);
     return 0;
 }
