@@ -41,6 +41,8 @@ static const struct known {
     const char *why;
 } known[] = {
     {"OBJECT FREQ", NULL, NULL, "LFU is reported only when the policy keeps it"},
+    {"KEYS **", NULL, NULL,
+     "redis matches the empty name with \"*\" only; here any stars match it"},
 };
 
 static struct {
@@ -429,6 +431,14 @@ static bool check_last(struct run *run, const struct command *cmd, const struct 
     }
 }
 
+/* Take the replies from `i` on unseen, so that nothing of the batch runs after the flush. */
+static void drop_replies(struct run *run, int i) {
+    for (; i < run->batch_count; i++) {
+        reply_free(client_read(run->clients[ORACLE]));
+        reply_free(client_read(run->clients[OURS]));
+    }
+}
+
 /* Read and compare the batch's replies; false at the first difference. */
 static bool compare_batch(struct run *run) {
     for (int i = 0; i < run->batch_count; i++) {
@@ -446,6 +456,7 @@ static bool compare_batch(struct run *run) {
         reply_free(a);
         reply_free(b);
         if (!same) {
+            drop_replies(run, i + 1);
             return false;
         }
     }

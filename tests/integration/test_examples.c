@@ -45,7 +45,7 @@ static const struct example connection[] = {
     {"CLIENT SETNAME me", "+OK", BOTH}, {"CLIENT GETNAME", "\"me\"", BOTH},
     {"CLIENT SETNAME 'a b'", "-ERR Client names cannot contain spaces, newlines or special characters.", BOTH},
     {"CLIENT SETINFO LIB-NAME lib", "+OK", NEW}, {"CLIENT SETINFO LIB-VER 1.2", "+OK", NEW},
-    {"CLIENT SETINFO LIB-NAME 'a b'", "-ERR lib-name cannot contain spaces, newlines or special characters.", NEW},
+    {"CLIENT SETINFO lib-name 'a b'", "-ERR lib-name cannot contain spaces, newlines or special characters.", NEW},
     {"CLIENT SETINFO FOO x", "-ERR Unrecognized option 'FOO'", NEW},
     {"CLIENT ID", ANY, BOTH}, {"CLIENT INFO", ANY, BOTH}, {"CLIENT LIST", ANY, BOTH}, {"CLIENT HELP", ANY, BOTH},
     {"CLIENT KILL ID 123456789", ":0", BOTH}, {"CLIENT KILL 1.2.3.4:5", "-ERR No such client", BOTH},

@@ -94,7 +94,7 @@ static void note_name(const struct reply *name, int stay_count) {
     if (strncmp(name->str, "stay:", 5) == 0) {
         i = atoi(name->str + 5);
         assert_in_range(i, 0, stay_count - 1);
-        seen[i] += seen[i] < 255;
+        seen[i] = (unsigned char)(seen[i] + (seen[i] < 255));
     } else {
         assert_true(strncmp(name->str, "come:", 5) == 0 || strncmp(name->str, "go:", 3) == 0);
     }
