@@ -5,12 +5,14 @@
  *
  * The tests change the kernel's pool of 2 MiB pages and restore it; they need root and are skipped
  * with the reason where the machine does not allow it or the pool is in use by somebody else. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +26,7 @@
 #include "support/server.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define LOCK_FILE "/tmp/goblin-hugepages.lock" /* held by every test that changes the pool */
 #define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
 enum { PAGE_BYTES = 2 * 1024 * 1024, SMALL_LOAD = 100000, LARGE_LOAD = 400000 };
@@ -32,6 +35,7 @@ enum { PAGE_BYTES = 2 * 1024 * 1024, SMALL_LOAD = 100000, LARGE_LOAD = 400000 };
 static struct server *server;
 static struct load load;
 static long pool_before = -1;
+static int lock_fd = -1;
 static char cgroup_mount[] = "/tmp/goblin-cgroup-XXXXXX";
 static char cgroup_dir[64];
 
@@ -72,6 +76,10 @@ static bool set_pool(long pages) {
 
 static int save_pool(void **state) {
     (void)state;
+    lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock_fd >= 0) {
+        (void)flock(lock_fd, LOCK_EX);
+    }
     pool_before = read_number(POOL "nr_hugepages");
     return 0;
 }
@@ -94,6 +102,9 @@ static int restore_pool(void **state) {
     close_cgroup();
     if (pool_before >= 0) {
         (void)write_number(POOL "nr_hugepages", pool_before);
+    }
+    if (lock_fd >= 0) {
+        close(lock_fd);
     }
     return 0;
 }

@@ -159,7 +159,33 @@ static bool wait_answers(struct server *s) {
     return false;
 }
 
+static struct server *running;
+
+/* At the program's end: what failed tests did not stop. */
+static void kill_running(void) {
+    while (running) {
+        server_kill(running);
+    }
+}
+
+static void add_running(struct server *s) {
+    static bool registered;
+    if (!registered) {
+        atexit(kill_running);
+        registered = true;
+    }
+    s->next = running;
+    running = s;
+}
+
 static void free_server(struct server *s) {
+    struct server **link = &running;
+    while (*link && *link != s) {
+        link = &(*link)->next;
+    }
+    if (*link) {
+        *link = s->next;
+    }
     nftw(s->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     free(s);
 }
@@ -189,6 +215,7 @@ struct server *server_start_in_cgroup(enum server_kind kind, const char *const *
         argv[argc++] = args[i];
     }
     s->pid = spawn(program, (char **)argv, s->log_path, procs_path);
+    add_running(s);
     if (!wait_answers(s)) {
         char *log = server_log(s);
         print_error("%s did not answer; its log:\n%s\n", program, log);

@@ -21,6 +21,7 @@ struct server {
     char dir[64];
     char socket_path[80];
     char log_path[80];
+    struct server *next; /* all that run, so that a failed test leaves none behind */
 };
 
 /* True when the program exists; the oracle is allowed to be missing on a developer's machine. */
