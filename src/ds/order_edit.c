@@ -6,9 +6,10 @@
  * beforehand, which changes no entry. */
 #include "order_priv.h"
 
-#define LEAF_CHILD_BYTES_MIN (LEAF_BYTES_MAX / 16) /* below a root: no point in starting smaller   \
-                                                    */
-#define MERGED_BYTES_MAX (LEAF_BYTES_MAX * 7 / 8)  /* two leaves become one up to here */
+#define LEAF_CHILD_BYTES_MIN                                                                       \
+    (LEAF_BYTES_MAX / 16)                         /* below a root: no point in starting smaller    \
+                                                   */
+#define MERGED_BYTES_MAX (LEAF_BYTES_MAX * 7 / 8) /* two leaves become one up to here */
 /* Share entries with neighbours while the window stays under this, else add a leaf. Nearer to 1
  * packs leaves tighter and lays them out more often. */
 #define WINDOW_FULL(leaves) ((size_t)(leaves)*LEAF_BYTES_MAX / 16 * 15)
@@ -296,14 +297,15 @@ enum status order_insert(struct order *o, uint64_t key, uint64_t ref, const void
 /* After entries left a leaf: join or share with a neighbour when it is nearly empty, shrink it when
  * it fits a much smaller size. Best effort: without memory the leaf stays as it is. */
 static void settle_leaf(struct order *o, struct path *p, const struct leaf *l) {
-    size_t used = leaf_used_bytes(l);
+    /* A sixteenth above the need, so that inserts and erases in turn do not resize it each time. */
+    size_t used = leaf_used_bytes(l), roomy = used + used / 16;
     size_t least = p->depth > 0 ? LEAF_CHILD_BYTES_MIN : LEAF_BYTES_MIN;
     const struct inner *parent = p->depth > 0 ? p->at[p->depth - 1].node : NULL;
     uint32_t first = parent != NULL ? p->at[p->depth - 1].slot : 0, gone = 1;
     if (parent != NULL && parent->count > 1 && used < LEAF_BYTES_MAX / 4) {
         first -= first + 1 == parent->count;
         gone = 2;
-    } else if (order_size_class(used > least ? used : least) * 4 > l->bytes * 3U) {
+    } else if (order_size_class(roomy > least ? roomy : least) >= l->bytes) {
         return;
     }
     struct gather g;
