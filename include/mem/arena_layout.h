@@ -54,7 +54,7 @@ static inline bool arena_wants_evacuation(const struct arena *a) {
 
 #else
 
-/* 128 bytes. */
+/* 136 bytes. */
 struct arena {
     uintptr_t *base;       /* cap entries, then cap struct arena_unit; 0: the slot has no memory */
     uint16_t ladder_slots; /* slots below chunk_bytes */
@@ -81,9 +81,10 @@ struct arena {
     uint32_t units;
     uint32_t chunks; /* units on chunks; huge_chunks of them on the kind asked for */
     uint32_t huge_chunks;
+    uint32_t move_wait; /* calls of arena_evacuate until the ladder's next block moves */
 };
 
-static_assert(sizeof(struct arena) == 128, "one arena a collection: keep it small");
+static_assert(sizeof(struct arena) == 136, "one arena a collection: keep it small");
 
 /* Offset -> slot. Above the ladder one shift; in it the top four bits of the offset (see the
  * drawing above). */

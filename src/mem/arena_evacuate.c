@@ -21,6 +21,11 @@
 /* Dead records that one call may pass for each live one it may move. */
 #define DEAD_PER_RECORD 16
 
+/* Bytes of the ladder that move for each call of arena_evacuate, on the average: a block of 128 KiB
+ * takes ~50 us, so after one 512 calls pass before the next. Moving all of it at once held up a
+ * batch of 32 inserts for 1.3 ms. */
+#define MOVE_BYTES_PER_CALL 256
+
 /* ---- the ladder's move into a chunk ---- */
 
 /* The whole ladder becomes the unit 0, used up to `end`. */
@@ -129,11 +134,15 @@ static void fill_gap(struct arena *a, uint32_t slot, size_t next) {
     a->walk = next;
 }
 
-/* One block a call, at most chunk_bytes / 16 = 128 KiB copied (or a longer unit of few large
+/* One block at a time, at most chunk_bytes / 16 = 128 KiB copied (or a longer unit of few large
  * records). */
 static bool move_step(struct arena *a) {
     if (a->ladder == LADDER_WANTED && !begin_move(a)) {
         return false;
+    }
+    if (a->move_wait > 0) {
+        a->move_wait--;
+        return true;
     }
     size_t slot = (size_t)a->walk, next = slot;
     while (next < a->ladder_slots && a->base[next] == 0) {
@@ -145,6 +154,8 @@ static bool move_step(struct arena *a) {
     }
     if (next == slot) {
         move_block(a, (uint32_t)slot);
+        a->move_wait =
+            (uint32_t)((slot_start(a, a->walk) - slot_start(a, slot)) / MOVE_BYTES_PER_CALL);
     } else {
         fill_gap(a, (uint32_t)slot, next);
     }
