@@ -422,12 +422,15 @@ bool arena_deinit_step(struct arena *a, size_t max_units) {
         struct arena_unit *unit = &arena_units(a)[last];
         arena_release_unit(a, unit->live == ARENA_CONTINUES ? unit->used : (uint32_t)last);
     }
-    return a->units == 0;
+    if (a->units > 0) {
+        return false;
+    }
+    drop_tables(a); /* there may be some without a unit: the first one's memory was not to be had */
+    return true;
 }
 
 void arena_deinit(struct arena *a) {
     arena_deinit_step(a, SIZE_MAX);
-    drop_tables(a);
 }
 
 void arena_skip_to(struct arena *a, uint64_t ref) {
