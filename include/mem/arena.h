@@ -76,8 +76,20 @@ MUST_CHECK enum status arena_alloc(struct arena *a, size_t len, uint64_t *ref);
 void arena_free(struct arena *a, uint64_t ref, size_t len);
 
 /* The bytes that a record of len bytes really takes; two lengths that round alike can replace each
- * other in place. */
+ * other in place: call arena_refit first. */
 size_t arena_round(size_t len);
+
+/* The record at ref is about to be rewritten as one of len bytes, which rounds as its old length
+ * does. What a sanitizer may see of it changes; other builds need not know. */
+#if defined(GC_SANITIZE) || defined(GC_ARENA_GUARDED)
+void arena_refit(struct arena *a, uint64_t ref, size_t len);
+#else
+static inline void arena_refit(struct arena *a, uint64_t ref, size_t len) {
+    (void)a;
+    (void)ref;
+    (void)len;
+}
+#endif
 
 /* A quarter of a chunk, at most 64 KiB. */
 size_t arena_record_max(const struct arena *a);

@@ -240,7 +240,7 @@ static bool fits_in_place(const struct record *r, const struct change *c, size_t
 }
 
 static enum status change_in_place(struct entry *e, struct record *r, const struct change *c,
-                                   const struct record_parts *parts) {
+                                   const struct record_parts *parts, size_t new_len) {
     if (c->expire_ms != e->expire_ms) {
         enum status st = expiry_insert(e->db, c->expire_ms, e->ref);
         if (st != ST_OK) {
@@ -248,6 +248,7 @@ static enum status change_in_place(struct entry *e, struct record *r, const stru
         }
         expiry_erase(e->db, e->expire_ms, e->ref);
     }
+    arena_refit(&e->db->arena, e->ref, new_len);
     char *at = record_at(e->db, e->ref);
     /* key bytes are copied onto themselves: the parts point into this very record */
     at[0] = (char)((unsigned)parts->type | (unsigned)parts->encoding << RECORD_ENCODING_SHIFT |
@@ -301,7 +302,7 @@ static enum status entry_change(struct entry *e, const struct change *c) {
     if (new_len > arena_record_max(&db->arena)) {
         return ST_RANGE;
     }
-    enum status st = fits_in_place(&r, c, new_len) ? change_in_place(e, &r, c, &parts)
+    enum status st = fits_in_place(&r, c, new_len) ? change_in_place(e, &r, c, &parts, new_len)
                                                    : change_by_moving(e, &r, c, &parts, new_len);
     if (st == ST_OK) {
         bool boxed = (r.head & RECORD_KEY_BOXED) != 0;

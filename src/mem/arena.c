@@ -389,6 +389,14 @@ enum status arena_alloc(struct arena *a, size_t len, uint64_t *ref) {
     return ST_OK;
 }
 
+#ifdef GC_SANITIZE
+void arena_refit(struct arena *a, uint64_t ref, size_t len) {
+    uint8_t *p = arena_at(a, ref);
+    UNPOISON(p, len);
+    POISON(p + len, arena_round(len) - len);
+}
+#endif
+
 void arena_free(struct arena *a, uint64_t ref, size_t len) {
     size_t bytes = arena_round(len);
     uint64_t off = ref * ARENA_UNIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arena of GC_ARENA_GUARDED builds: each record is its own allocation of exactly its length, so
- * that a sanitizer sees an overrun by one byte and any use after free. Same interface; refs are
- * indexes, nothing is ever evacuated. */
-#include "mem/arena.h"
+/* The arena of GC_ARENA_GUARDED builds: each record is its own allocation, poisoned behind its
+ * exact length, so that a sanitizer sees an overrun by one byte and any use after free. Same
+ * interface; refs are indexes, nothing is ever evacuated. */
+#include "arena_priv.h"
 
 #ifdef GC_ARENA_GUARDED
 
@@ -52,14 +52,23 @@ enum status arena_alloc(struct arena *a, size_t len, uint64_t *ref) {
         a->records = records;
         a->cap = cap;
     }
-    void *ptr = account_alloc(ACCOUNT_ARENA, len);
+    char *ptr = account_alloc(ACCOUNT_ARENA, arena_round(len)); /* room for arena_refit */
     if (ptr == NULL) {
         return ST_NOMEM;
     }
+    POISON(ptr + len, arena_round(len) - len);
     a->records[a->count] = (struct arena_guarded_record){.ptr = ptr, .len = len};
     a->live_bytes += arena_round(len);
     *ref = ref_of(a, a->count++);
     return ST_OK;
+}
+
+void arena_refit(struct arena *a, uint64_t ref, size_t len) {
+    struct arena_guarded_record *r = &a->records[idx_of(a, ref)];
+    assert(arena_round(r->len) == arena_round(len));
+    r->len = len;
+    UNPOISON((char *)r->ptr, len);
+    POISON((char *)r->ptr + len, arena_round(len) - len);
 }
 
 void arena_free(struct arena *a, uint64_t ref, size_t len) {

@@ -99,8 +99,12 @@ static enum status record_create(struct hash *h, struct bytes field, struct byte
     }
     box->field_len = field.len;
     box->value_len = value.len;
-    memcpy(box->bytes, field.ptr, field.len);
-    memcpy(box->bytes + field.len, value.ptr, value.len);
+    if (field.len != 0) { /* an empty view may have no address */
+        memcpy(box->bytes, field.ptr, field.len);
+    }
+    if (value.len != 0) {
+        memcpy(box->bytes + field.len, value.ptr, value.len);
+    }
     char *record = arena_at(&h->arena, *ref);
     record[0] = (char)BOXED_MARK;
     record[1] = 0;
@@ -220,6 +224,7 @@ static enum status table_change(struct hash *h, uint64_t hash, uint64_t ref, str
     size_t new_len = plain_len(field.len, value.len);
     if (!is_boxed(record) && new_len <= arena_record_max(&h->arena) &&
         arena_round(old_len) == arena_round(new_len)) {
+        arena_refit(&h->arena, ref, new_len);
         write_plain(record, record_pair(record).field, value);
         return ST_OK;
     }
