@@ -80,6 +80,12 @@ static inline size_t held_total_bytes(void) {
     return sum;
 }
 
+/* What objects hold; the rest belongs to records and to mem/pages. */
+static inline size_t held_object_bytes(void) {
+    return account_bytes(ACCOUNT_VALUE) + account_bytes(ACCOUNT_INDEX) +
+           account_bytes(ACCOUNT_ARENA);
+}
+
 /* Bytes that depend on a number only: two numbers give different ones, all lengths work. */
 static inline void fill_pattern(char *p, size_t len, uint64_t seed) {
     uint64_t x = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
