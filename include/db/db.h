@@ -4,14 +4,17 @@
  *
  *   0        1            4      5      6           14        14 + klen
  *   +--------+------------+------+------+- - - - - -+---------+---------+
- *   | head   | access 24  | klen | vlen | expiry 64 | key     | value   |     lengths as in
- * types/varlen.h
+ *   | head   | access 24  | klen | vlen | expiry 64 | key     | value   |
  *   +--------+------------+------+------+- - - - - -+---------+---------+
- *   head: bits 0..2 type, 3..4 encoding, 5 has expiry, 6 key is boxed, 7 zero (a live record,
- * mem/arena.h) access: seconds of the last access, modulo 2^24 (194 days) expiry: milliseconds
- * since 1970, there only when bit 5 is set a boxed key, over DB_KEY_INLINE_MAX bytes, is a pointer
- * of 8 bytes in the key's place value: as types/value.h says; 16-byte key and value: 38 bytes,
- * about 45 with its share of the index
+ *   head         bits 0..2 type, 3..4 encoding, 5 has expiry, 6 key is boxed, 7 zero: a live record
+ *                to mem/arena.h
+ *   access       seconds of the last access, modulo 2^24 (194 days)
+ *   klen, vlen   as in types/varlen.h
+ *   expiry       milliseconds since 1970, there only when bit 5 is set
+ *   key          over DB_KEY_INLINE_MAX bytes it is boxed: a pointer of 8 bytes stands in its place
+ *   value        as types/value.h says
+ *
+ *   16-byte key and value: 6 + 32 = 38 bytes, about 45 with the key's share of the index.
  *
  * Everything here is O(1) but what says otherwise. ST_NOMEM leaves all as before. */
 #ifndef DB_DB_H

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hash: fields with values.
  *
- * VALUE_PACKED, small ones, in the key's record (drawn for two fields):
+ * VALUE_PACKED, small ones, in the key's record (drawn for two fields; lengths as in types/varlen.h):
  *
  *   +-----------+------+-------+------+-------+------+-------+------+-------+
- *   | count u16 | flen | field | vlen | value | flen | field | vlen | value |   lengths as in
- * types/varlen.h
+ *   | count u16 | flen | field | vlen | value | flen | field | vlen | value |
  *   +-----------+------+-------+------+-------+------+-------+------+-------+
  *   10 fields of 8 + 8 bytes: 2 + 10 x 18 = 182 bytes
  *
- * searched linearly: measured at 128 entries of 16 + 16 bytes it costs about what one cache miss
- * does.
+ * searched linearly; docs/design/005-values.md has what that costs and why it ends at 128 fields.
  *
- * VALUE_HEAP: a struct hash: records in an arena, a swiss index over them. A record, 2-byte
- * aligned:
+ * VALUE_HEAP: a struct hash: records in an arena, a swiss index over them. A record, 2-byte aligned:
  *
  *   +------+------+-------+-------+        +------+-----+-------------+
- *   | flen | vlen | field | value |   or   | 0xFD | pad | pointer u64 |  boxed: too long for an
- * arena record
+ *   | flen | vlen | field | value |   or   | 0xFD | pad | pointer u64 |
  *   +------+------+-------+-------+        +------+-----+-------------+
+ *                                          boxed: too long for an arena record
  *   16 + 16 bytes: 34; with 5 / load-factor bytes of index, 40 to 41 bytes a field at any size
  *
  * Arguments are views, copied; field and value lengths up to 2^32 - 1 bytes. Views returned are
