@@ -57,8 +57,9 @@ static void run_cases(const struct tool_case *cases, size_t count) {
         bool ok = status == cases[i].status && strstr(out, cases[i].printed) &&
                   !strstr(out, "ERR ") && !strstr(out, "Error:");
         if (!ok) {
-            print_error("%s\n  exit status %d (expected %d), to print \"%s\"; printed:\n%.3000s\n",
-                        cases[i].line, status, cases[i].status, cases[i].printed, out);
+            fprintf(stderr,
+                    "%s\n  exit status %d (expected %d), to print \"%s\"; printed:\n%.3000s\n",
+                    cases[i].line, status, cases[i].status, cases[i].printed, out);
         }
         assert_true(ok);
     }

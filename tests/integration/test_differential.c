@@ -117,10 +117,10 @@ static void show_history(struct run *run, const struct command *cmd, uint64_t en
             shown[count++] = i;
         }
     }
-    print_error("  before it, touching %s:\n", quoted);
+    fprintf(stderr, "  before it, touching %s:\n", quoted);
     while (count-- > 0) {
-        print_error("  %8llu  %.600s\n", (unsigned long long)shown[count],
-                    run->history[shown[count] % HISTORY_CAP]);
+        fprintf(stderr, "  %8llu  %.600s\n", (unsigned long long)shown[count],
+                run->history[shown[count] % HISTORY_CAP]);
     }
     free(quoted);
     free(arg);
@@ -384,10 +384,11 @@ static void show_mismatch(struct run *run, const struct command *cmd, uint64_t i
     char *text = command_text(cmd);
     char *oracle = reply_text(a);
     char *ours = reply_text(b);
-    print_error("MISMATCH seed %llu protocol %d command %llu\n  %.2000s\n  oracle: %.2000s\n"
-                "  ours:   %.2000s\n",
-                (unsigned long long)options.seed, run->protocol, (unsigned long long)index, text,
-                oracle, ours);
+    fprintf(stderr,
+            "MISMATCH seed %llu protocol %d command %llu\n  %.2000s\n  oracle: %.2000s\n"
+            "  ours:   %.2000s\n",
+            (unsigned long long)options.seed, run->protocol, (unsigned long long)index, text,
+            oracle, ours);
     show_history(run, cmd, index);
     free(text);
     free(oracle);
@@ -466,7 +467,7 @@ static bool compare_batch(struct run *run) {
 static bool compare_scan(struct run *run) {
     struct command cmd = {.argc = 2, .argv = {"SCAN", "0", "COUNT", "7"}, .lens = {4, 1, 5, 1}};
     int cursor_arg = 1;
-    char key[8];
+    char key[16];
     if (gen_below(run->gen, 2) == 0) {
         snprintf(key, sizeof(key), "h%d", (int)gen_below(run->gen, 8));
         cmd = (struct command){.argc = 5,
@@ -547,7 +548,7 @@ static uint64_t compare_everything(struct run *run) {
     uint64_t keys = 0;
     reconnect(run);
     for (int db = 0; db < DB_COUNT; db++) {
-        char number[8];
+        char number[16];
         snprintf(number, sizeof(number), "%d", db);
         size_t number_len = strlen(number);
         compare_one(run, COMPARE_EXACT, 2, (const char *[]){"SELECT", number},

@@ -199,8 +199,8 @@ static bool run_example(struct client *c, const struct example *e) {
     char *got = reply_text(r);
     bool ok = r && (e->reply ? strcmp(got, e->reply) == 0 : !reply_is_error(r));
     if (!ok) {
-        print_error("%s\n  expected %s\n  got      %.2000s\n", e->command,
-                    e->reply ? e->reply : "no error", got);
+        fprintf(stderr, "%s\n  expected %s\n  got      %.2000s\n", e->command,
+                e->reply ? e->reply : "no error", got);
     }
     free(got);
     free(line);

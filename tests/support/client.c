@@ -104,6 +104,9 @@ void client_close(struct client *c) {
 /* ---- sending ---- */
 
 void client_append_raw(struct client *c, const void *ptr, size_t len) {
+    if (len == 0) {
+        return;
+    }
     c->out = grow(c->out, &c->out_cap, c->out_len + len);
     memcpy(c->out + c->out_len, ptr, len);
     c->out_len += len;
@@ -344,7 +347,7 @@ void client_expect_next(struct client *c, const char *text) {
     char *got = reply_text(r);
     bool same = strcmp(got, text) == 0;
     if (!same) {
-        print_error("expected %.2000s\n     got %.2000s\n", text, got);
+        fprintf(stderr, "expected %.2000s\n     got %.2000s\n", text, got);
     }
     free(got);
     reply_free(r);

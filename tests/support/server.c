@@ -218,7 +218,7 @@ struct server *server_start_in_cgroup(enum server_kind kind, const char *const *
     add_running(s);
     if (!wait_answers(s)) {
         char *log = server_log(s);
-        print_error("%s did not answer; its log:\n%s\n", program, log);
+        fprintf(stderr, "%s did not answer; its log:\n%s\n", program, log);
         free(log);
         server_kill(s);
         fail();
@@ -267,7 +267,7 @@ void server_stop(struct server *s) {
     char *log = server_log(s);
     bool ok = status == 0 && log_is_clean(log);
     if (!ok) {
-        print_error("the server ended with wait status %d; its log:\n%.20000s\n", status, log);
+        fprintf(stderr, "the server ended with wait status %d; its log:\n%.20000s\n", status, log);
     }
     free(log);
     free_server(s);
