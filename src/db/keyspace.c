@@ -315,6 +315,9 @@ static enum status entry_change(struct entry *e, const struct change *c) {
 /* struct value_host.resize, set up in dbset_create. */
 enum status entry_resize_value(struct value *v, enum value_encoding encoding, size_t len) {
     struct entry *e = CONTAINER_OF(v, struct entry, value);
+    if (len + RECORD_BESIDE_VALUE_MAX > arena_record_max(&e->db->arena)) {
+        return ST_RANGE;
+    }
     struct change c = {.type = v->type,
                        .encoding = encoding,
                        .expire_ms = e->expire_ms,

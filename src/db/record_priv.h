@@ -14,6 +14,11 @@
 #define RECORD_HEAD_LEN 4
 #define RECORD_ACCESS_MASK 0xFFFFFFu
 
+/* The most a record holds beside its value. A value grows in a record only as far as this leaves
+ * room, so that any name and an expiry can be given to it later. */
+#define RECORD_BESIDE_VALUE_MAX                                                                    \
+    (RECORD_HEAD_LEN + 2 * VARLEN_MAX + sizeof(int64_t) + DB_KEY_INLINE_MAX)
+
 static_assert(VALUE_TYPES <= RECORD_TYPE_MASK + 1, "type bits");
 static_assert(VALUE_HEAP <= RECORD_ENCODING_MASK >> RECORD_ENCODING_SHIFT, "encoding bits");
 
