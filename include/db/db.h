@@ -143,10 +143,20 @@ int64_t db_average_ttl_ms(const struct db *db);
 
 /* ---- upkeep, called by the server ------------------------------------------------------------ */
 
-/* After a write: move a few records out of thinning arena units. Invalidates entries. */
-static inline void db_after_write(struct db *db) {
+/* Live records moved out of thinning arena units for each key changed: a change leaves at most one
+ * dead record behind, so the share of dead bytes cannot run away. */
+#define DB_EVACUATE_PER_CHANGE 8
+/* At most so many after one command: about 0.5 ms. */
+#define DB_EVACUATE_MAX 4096
+
+/* After a write that changed that many keys: move a few records out of thinning arena units.
+ * Invalidates entries. */
+static inline void db_after_write(struct db *db, uint64_t changes) {
     if (UNLIKELY(arena_wants_evacuation(&db->arena))) {
-        arena_evacuate(&db->arena, 8);
+        size_t few = changes < DB_EVACUATE_MAX / DB_EVACUATE_PER_CHANGE
+                         ? (size_t)changes * DB_EVACUATE_PER_CHANGE
+                         : DB_EVACUATE_MAX;
+        arena_evacuate(&db->arena, few);
     }
 }
 

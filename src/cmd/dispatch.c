@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/ticks.h"
+#include "cmd/block.h"
 #include "cmd/client.h"
 #include "cmd/context.h"
 #include "cmd/table.h"
@@ -165,9 +166,10 @@ static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *sta
     struct client *c = call->client;
     struct buf *out = c->out;
     size_t mark = out->len;
+    uint64_t dirty = cx->dbs->stats.dirty;
     row->handler(call);
     if (row->flags & CMD_WRITE) {
-        db_after_write(context_db(cx, c));
+        db_after_write(context_db(cx, c), cx->dbs->stats.dirty - dirty + 1);
     }
     uint64_t now = ticks_now();
     uint64_t ns = ticks_to_ns(now - *start);
@@ -196,10 +198,23 @@ static bool mutes_itself(const struct command *row) {
     return row == client_reply;
 }
 
+/* A blocked client's command waits in its own buffer, written as it came, until the client is served. */
+static void defer(struct client *c, const struct bytes *argv, size_t argc) {
+    struct reply request = {&c->deferred, 2};
+    reply_array(&request, argc);
+    for (size_t i = 0; i < argc; i++) {
+        reply_bulk(&request, argv[i]);
+    }
+}
+
 static void execute(struct cmd_context *cx, struct batch *b, const struct batch_item *item,
                     const struct plan *plan, uint64_t *start) {
     struct client *c = item->client;
     if (c == NULL || (c->flags & (CLIENT_CLOSE_NOW | CLIENT_CLOSE_AFTER_REPLY))) {
+        return;
+    }
+    if (UNLIKELY(c->waiter != NULL || c->deferred.len != 0)) {
+        defer(c, plan->argv, item->argc);
         return;
     }
     struct call call = {.cx = cx,
@@ -237,6 +252,9 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
         cx->hooks.close(cx->hooks.server, c);
     } else if (UNLIKELY(c->out->len > FLUSH_EARLY_BYTES)) {
         cx->hooks.flush(cx->hooks.server, c);
+    }
+    if (UNLIKELY(cx->block_ready)) {
+        block_serve_ready(cx);
     }
 }
 

@@ -136,7 +136,7 @@ bool db_expire_due(struct db *db, size_t max_keys) {
         entry_load(db, db->index.ops->hash_of(db, due.ref), due.ref, &e);
         entry_delete(&e);
         set->stats.expired++;
-        db_after_write(db);
+        db_after_write(db, 1);
     }
     return true;
 }

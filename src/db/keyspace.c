@@ -393,12 +393,20 @@ static enum status put(struct db *to, struct bytes key, uint64_t hash, enum valu
     return db_add(to, key, hash, type, image, expire_ms, &target);
 }
 
+/* The caller looks after e's own database only. */
+static void after_put(const struct entry *e, struct db *to) {
+    if (to != e->db) {
+        db_after_write(to, 1);
+    }
+}
+
 enum status entry_move(struct entry *e, struct db *to, struct bytes key, uint64_t hash) {
     struct value_image image;
     value_image_of(&e->value, &image);
     enum status st = put(to, key, hash, e->value.type, &image, e->expire_ms);
     if (st == ST_OK) {
         entry_unlink(e);
+        after_put(e, to);
     }
     return st;
 }
@@ -412,8 +420,10 @@ enum status entry_copy(struct entry *e, struct db *to, struct bytes key, uint64_
     st = put(to, key, hash, e->value.type, &image, e->expire_ms);
     if (st != ST_OK) {
         value_image_discard(e->value.type, &image);
+        return st;
     }
-    return st;
+    after_put(e, to);
+    return ST_OK;
 }
 
 size_t entry_memory(const struct entry *e) {
