@@ -20,6 +20,7 @@ enum client_flag {
 };
 
 struct command;
+struct waiter;
 
 struct client {
     uint64_t id;              /* 1, 2, 3 ... never reused */
@@ -30,6 +31,8 @@ struct client {
     char *name;               /* CLIENT SETNAME; NULL when unset */
     char *lib_name, *lib_ver; /* CLIENT SETINFO */
     int64_t created_ms, last_active_ms;
+    struct waiter *waiter; /* what it is blocked on (cmd/block.h); NULL: it is not */
+    struct buf deferred;   /* requests that came while it was blocked, to be executed afterwards */
     const struct command *last_row; /* last command executed, for CLIENT LIST */
     struct client *prev, *next;     /* in the registry, by id */
 };

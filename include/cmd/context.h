@@ -24,9 +24,15 @@ struct server_hooks {
     void (*flush)(void *server, struct client *c);
     /* Close a client: at once, or after what it still has to read. */
     void (*close)(void *server, struct client *c);
+    /* The buffer for output that is no reply to a request under way. */
+    struct buf *(*output)(void *server, struct client *c);
+    /* A client is no longer blocked: execute what it deferred. */
+    void (*resume)(void *server, struct client *c);
     /* Stop the program once this batch is done. */
     void (*shutdown)(void *server, unsigned flags);
 };
+
+struct block_registry;
 
 struct cmd_context {
     struct dbset *dbs;
@@ -37,6 +43,8 @@ struct cmd_context {
     struct command_stats *command_stats; /* by row id */
     struct histogram **command_latency;  /* by row id; NULL until the row's first call */
     struct client_registry clients;
+    struct block_registry *block; /* who waits for which key: cmd/block.h */
+    bool block_ready;             /* some key may have something for a waiter */
     struct rng rng;
     int64_t now_ms; /* wall clock of this batch, refreshed after a slow command; dbs->now_ms is the
                        same */

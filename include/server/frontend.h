@@ -30,8 +30,10 @@ struct session {
     struct conn *conn;
     struct frontend *frontend;
     struct resp_parser parser;
-    struct buf in;         /* input of a command that is not complete */
-    size_t in_used;        /* bytes of it that were consumed; dropped before the next read */
+    struct buf in;                /* input of a command that is not complete */
+    size_t in_used;               /* bytes of it that were consumed; dropped before the next read */
+    struct session *next_resumed; /* in the frontend's list of those unblocked this turn */
+    bool resumed;
     int64_t soft_since_ms; /* output over the soft limit since then; 0: it is not */
 };
 
@@ -39,6 +41,7 @@ struct frontend {
     struct server *server;
     struct conn_set conns;
     struct batch batch;
+    struct session *resumed_first, *resumed_last;
     char *tick;
     size_t tick_len;
 };

@@ -26,6 +26,8 @@ struct server {
     struct loop_timer cron; /* hz times a second */
     struct loop_timer
         upkeep; /* every UPKEEP_PERIOD_MS while there is something to free or expire */
+    struct loop_timer deadline; /* the next blocked client's time-out */
+    int64_t deadline_ms;        /* wall clock the timer is set for; INT64_MAX: it is not */
     struct loop_io signals;
     uint64_t timeout_hand_id;
     unsigned shutdown_flags;
@@ -47,6 +49,9 @@ void cron_teardown(struct server *s);
 
 /* There may be something to free or expire: run upkeep soon. */
 void cron_poke(struct server *s);
+
+/* Clients are blocked: see that the first time-out is answered when it is due. */
+void cron_watch_deadlines(struct server *s);
 
 /* ---- signals.c ----------------------------------------------------------------------------- */
 

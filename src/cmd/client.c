@@ -26,6 +26,7 @@ void client_deinit(struct client *c, struct client_registry *r) {
     free(c->name);
     free(c->lib_name);
     free(c->lib_ver);
+    buf_deinit(&c->deferred);
 }
 
 struct client *client_find(const struct client_registry *r, uint64_t id) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "cmd/block.h"
 #include "cmd/table.h"
 #include "mem/account.h"
 
@@ -19,7 +20,7 @@ enum status context_init(struct cmd_context *cx, struct config *config, struct d
     *cx = (struct cmd_context){.config = config, .dbs = dbs, .metrics = metrics};
     cx->command_stats = calloc(table_count(), sizeof(*cx->command_stats));
     cx->command_latency = calloc(table_count(), sizeof(*cx->command_latency));
-    if (cx->command_stats == NULL || cx->command_latency == NULL) {
+    if (cx->command_stats == NULL || cx->command_latency == NULL || block_setup(cx) != ST_OK) {
         context_deinit(cx);
         return ST_NOMEM;
     }
@@ -28,12 +29,11 @@ enum status context_init(struct cmd_context *cx, struct config *config, struct d
     random_id(&cx->rng, cx->repl_id);
     context_refresh_clock(cx);
     cx->started_ms = cx->now_ms;
-    context_sample_memory(cx);
-    cx->startup_memory_bytes = cx->used_memory_bytes;
     return ST_OK;
 }
 
 void context_deinit(struct cmd_context *cx) {
+    block_teardown(cx);
     for (size_t i = 0; cx->command_latency != NULL && i < table_count(); i++) {
         free(cx->command_latency[i]);
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cmd/block.h"
 #include "cmd/lookup.h"
 #include "cmd/table.h"
 #include "handlers_priv.h"
@@ -34,6 +35,7 @@ static void fill_server(const struct cmd_context *cx, struct info_source *s, cha
 static void fill_clients(const struct cmd_context *cx, struct info_source *s) {
     s->connected_clients = cx->clients.count;
     s->maxclients = cx->config->maxclients;
+    s->blocked_clients = block_count(cx);
     for (const struct client *c = cx->clients.first; c != NULL; c = c->next) {
         struct client_connection_info info;
         cx->clients.describe(c, &info);
@@ -92,7 +94,8 @@ static void fill_memory(struct cmd_context *cx, struct info_source *s) {
     s->vm_rss_bytes = process.vm_rss_bytes;
     s->hugetlb_pages_bytes = process.hugetlb_pages_bytes;
     s->page_table_bytes = process.page_table_bytes;
-    s->anon_huge_pages_bytes = process_read_anon_huge_bytes(pages_asked(cx->dbs->env.pages) == PAGES_THP);
+    s->anon_huge_pages_bytes =
+        process_read_anon_huge_bytes(pages_asked(cx->dbs->env.pages) == PAGES_THP);
     fill_arenas(cx, s);
 }
 

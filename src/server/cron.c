@@ -3,6 +3,7 @@
  * so that no client waits for it longer than for a slow command. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "cmd/block.h"
 #include "mem/account.h"
 #include "server/server.h"
 
@@ -65,6 +66,27 @@ void cron_poke(struct server *s) {
     }
 }
 
+/* ---- blocked clients ------------------------------------------------------------------------ */
+
+void cron_watch_deadlines(struct server *s) {
+    int64_t next_ms = block_expire(&s->cx);
+    if (next_ms == s->deadline_ms || next_ms == INT64_MAX) {
+        return;
+    }
+    int64_t delay_ms = next_ms - s->cx.now_ms;
+    if (loop_timer_start(s->loop, &s->deadline, delay_ms > 0 ? delay_ms : 1, 0) == ST_OK) {
+        s->deadline_ms = next_ms;
+    }
+}
+
+static void fire_deadline(struct loop *loop, struct loop_timer *timer) {
+    struct server *s = CONTAINER_OF(timer, struct server, deadline);
+    (void)loop;
+    s->deadline_ms = INT64_MAX;
+    context_refresh_clock(&s->cx);
+    cron_watch_deadlines(s);
+}
+
 /* ---- time-outs ----------------------------------------------------------------------------- */
 
 static void close_idle_clients(struct server *s) {
@@ -78,7 +100,7 @@ static void close_idle_clients(struct server *s) {
     for (; c != NULL && look_at > 0; look_at--) {
         struct client *next = c->next;
         s->timeout_hand_id = next ? c->id : 0;
-        if (s->cx.now_ms - c->last_active_ms > limit_ms) {
+        if (c->waiter == NULL && s->cx.now_ms - c->last_active_ms > limit_ms) {
             log_verbose("Closing idle client id=%llu", (unsigned long long)c->id);
             conn_close(session_of(c)->conn);
         }
@@ -103,6 +125,8 @@ static void fire_cron(struct loop *loop, struct loop_timer *timer) {
 enum status cron_setup(struct server *s) {
     s->cron.fire = fire_cron;
     s->upkeep.fire = fire_upkeep;
+    s->deadline.fire = fire_deadline;
+    s->deadline_ms = INT64_MAX;
     int64_t period_ms = 1000 / s->config.hz;
     period_ms = period_ms > 0 ? period_ms : 1;
     return loop_timer_start(s->loop, &s->cron, period_ms, period_ms);
@@ -111,4 +135,5 @@ enum status cron_setup(struct server *s) {
 void cron_teardown(struct server *s) {
     loop_timer_stop(s->loop, &s->cron);
     loop_timer_stop(s->loop, &s->upkeep);
+    loop_timer_stop(s->loop, &s->deadline);
 }

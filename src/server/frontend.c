@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cmd/block.h"
 #include "mem/account.h"
 #include "server/server.h"
 
@@ -72,9 +73,27 @@ void frontend_accepted(void *user, int fd, bool is_unix) {
     }
 }
 
+static void forget_resumed(struct session *s) {
+    struct frontend *f = s->frontend;
+    struct session **at = &f->resumed_first, *last = NULL;
+    if (!s->resumed) {
+        return;
+    }
+    while (*at != s) {
+        last = *at;
+        at = &(*at)->next_resumed;
+    }
+    *at = s->next_resumed;
+    if (f->resumed_last == s) {
+        f->resumed_last = last;
+    }
+}
+
 static void session_closed(struct conn *conn) {
     struct session *s = conn->user;
     batch_forget(&s->frontend->batch, &s->client);
+    block_forget(&s->frontend->server->cx, &s->client);
+    forget_resumed(s);
     client_deinit(&s->client, &s->frontend->server->cx.clients);
     resp_parser_deinit(&s->parser);
     buf_deinit(&s->in);
@@ -127,14 +146,15 @@ static void enqueue(struct session *s, const struct resp_result *result) {
 
 /* Put every complete command of the input into the batch. *rest: bytes at the end to be kept for
  * later; how many were used up before them is returned. An ended session keeps nothing. */
-static size_t parse_input(struct session *s, char *in, size_t len, size_t *rest) {
+static size_t parse_input(struct session *s, struct resp_parser *parser, char *in, size_t len,
+                          size_t *rest) {
     size_t used = 0;
     struct resp_result result;
     struct frontend *f = s->frontend;
     while (!is_ending(s)) {
         struct resp_limits limits = limits_of(s);
         enum resp_event event =
-            resp_parse(&s->parser, in + used, len - used, &limits, &f->batch.args, &result);
+            resp_parse(parser, in + used, len - used, &limits, &f->batch.args, &result);
         switch (event) {
         case RESP_COMMAND:
             enqueue(s, &result);
@@ -198,7 +218,7 @@ static enum status read_into_tick(struct session *s) {
         return st;
     }
     f->tick_len += n;
-    size_t used = parse_input(s, at, n, &rest);
+    size_t used = parse_input(s, &s->parser, at, n, &rest);
     if (rest != 0) {
         buf_append(&s->in, at + used, rest);
     }
@@ -218,7 +238,7 @@ static enum status read_into_own(struct session *s) {
         return st;
     }
     s->in.len += n;
-    s->in_used = parse_input(s, s->in.ptr, s->in.len, &rest);
+    s->in_used = parse_input(s, &s->parser, s->in.ptr, s->in.len, &rest);
     if (conn_is_open(s->conn)) {
         s->in.len = s->in_used + rest;
     }
@@ -240,7 +260,7 @@ static enum status read_big(struct session *s) {
     if (resp_big_missing(&s->parser) == 0) {
         size_t rest;
         drop_used(s);
-        s->in_used = parse_input(s, s->in.ptr, s->in.len, &rest);
+        s->in_used = parse_input(s, &s->parser, s->in.ptr, s->in.len, &rest);
         if (conn_is_open(s->conn)) {
             s->in.len = s->in_used + rest;
         }
@@ -250,7 +270,7 @@ static enum status read_big(struct session *s) {
 
 static void check_query_limit(struct session *s) {
     struct server *server = s->frontend->server;
-    size_t held = s->in.len - s->in_used + resp_parser_memory(&s->parser);
+    size_t held = s->in.len - s->in_used + s->client.deferred.len + resp_parser_memory(&s->parser);
     if (UNLIKELY(held > server->config.client_query_buffer_limit)) {
         log_warning("Closing client id=%llu: %zu bytes of input are over client-query-buffer-limit",
                     (unsigned long long)s->client.id, held);
@@ -275,6 +295,10 @@ static void session_readable(struct conn *conn) {
             conn_close_after_flush(conn);
         }
     } else if (st == ST_IO || st == ST_NOMEM) {
+        if (st == ST_NOMEM) {
+            log_warning("Closing client id=%llu: out of memory for its input",
+                        (unsigned long long)s->client.id);
+        }
         frontend_execute(s->frontend);
         conn_close(conn);
     } else if (conn_is_open(conn)) {
@@ -324,6 +348,45 @@ static void hook_close(void *server, struct client *c) {
     }
 }
 
+static struct buf *hook_output(void *server, struct client *c) {
+    (void)server;
+    return conn_out(session_of(c)->conn);
+}
+
+static void hook_resume(void *server, struct client *c) {
+    struct session *s = session_of(c);
+    struct frontend *f = s->frontend;
+    (void)server;
+    if (s->resumed || c->deferred.len == 0) {
+        return;
+    }
+    s->resumed = true;
+    s->next_resumed = NULL;
+    *(f->resumed_last ? &f->resumed_last->next_resumed : &f->resumed_first) = s;
+    f->resumed_last = s;
+    loop_poke(f->server->loop);
+}
+
+/* Execute what sessions sent while they were blocked. One that blocks again defers the rest again. */
+static void run_resumed(struct frontend *f) {
+    struct session *s;
+    while ((s = f->resumed_first) != NULL) {
+        f->resumed_first = s->next_resumed;
+        if (f->resumed_first == NULL) {
+            f->resumed_last = NULL;
+        }
+        s->resumed = false;
+        struct buf deferred = s->client.deferred;
+        struct resp_parser parser = {0};
+        size_t rest;
+        s->client.deferred = (struct buf){0};
+        parse_input(s, &parser, deferred.ptr, deferred.len, &rest);
+        frontend_execute(f);
+        resp_parser_deinit(&parser);
+        buf_deinit(&deferred);
+    }
+}
+
 static void describe(const struct client *c, struct client_connection_info *out) {
     const struct session *s = session_of(c);
     *out = (struct client_connection_info){.fd = s->conn->io.fd,
@@ -346,9 +409,13 @@ void frontend_after_ready(struct loop *loop, void *user) {
     struct server *server = user;
     (void)loop;
     frontend_execute(&server->frontend);
+    run_resumed(&server->frontend);
     server->frontend.tick_len = 0;
     if (server->dbs->reap_first != NULL) {
         cron_poke(server);
+    }
+    if (block_count(&server->cx) != 0) {
+        cron_watch_deadlines(server);
     }
 }
 
@@ -372,6 +439,8 @@ enum status frontend_setup(struct frontend *f, struct server *server) {
     server->cx.hooks.server = server;
     server->cx.hooks.flush = hook_flush;
     server->cx.hooks.close = hook_close;
+    server->cx.hooks.output = hook_output;
+    server->cx.hooks.resume = hook_resume;
     return ST_OK;
 }
 

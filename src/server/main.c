@@ -65,8 +65,10 @@ static int serve(struct server *s, struct buf *error) {
         return result;
     }
     if (server_setup(s, error) != ST_OK) {
-        log_warning("Cannot start: %.*s", (int)error->len, error->ptr ? error->ptr : "");
         result = complain("", error);
+        if (s->config.logfile[0] != '\0') {
+            log_warning("Cannot start: %.*s", (int)error->len, error->ptr ? error->ptr : "");
+        }
     } else {
         server_print_start(s);
         if (loop_run(s->loop) != ST_OK) {

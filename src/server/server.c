@@ -119,6 +119,8 @@ enum status server_setup(struct server *s, struct buf *error) {
     if (st != ST_OK) {
         return fail(error, st, "cannot watch signals");
     }
+    context_sample_memory(&s->cx);
+    s->cx.startup_memory_bytes = s->cx.used_memory_bytes;
     st = cron_setup(s);
     return st == ST_OK ? st : fail(error, st, "cannot start timers");
 }
@@ -157,7 +159,10 @@ void server_print_start(const struct server *s) {
         log_warning("Arenas: huge pages asked, but this kernel has none: plain pages are used");
     }
     for (size_t i = 0; s->config.port != 0 && i < s->config.bind.count; i++) {
-        log_notice("Listening on %s, port %d", s->config.bind.items[i], s->config.port);
+        const char *address = s->config.bind.items[i];
+        bool optional = address[0] == '-';
+        log_notice("Listening on %s, port %d%s", address + optional, s->config.port,
+                   optional ? " (if this machine has it)" : "");
     }
     if (s->config.unixsocket[0] != '\0') {
         log_notice("Listening on %s", s->config.unixsocket);
