@@ -27,7 +27,7 @@
  *
  * 5 bytes a slot, full between 86 and 94 % (drawn for each segment, so that they do not all grow at
  * once), sizes that fill jemalloc's classes (four a doubling): 5.9..6.6 bytes an entry at any size.
- * Example: 8 M entries are 6 k segments of 1.3 k entries, 8 KiB each, and a directory of 64 KiB.
+ * Example: 8 M entries are 8192 segments of ~980 entries, 5 or 6 KiB each, and a directory of 64 KiB.
  * A segment turns wide alone, when it first meets a ref above 32 bits.
  *
  * The owner keeps records; the index asks it for a record's hash (rehash) and whether a record has
@@ -50,7 +50,7 @@
 #include "base/status.h"
 
 #define SWISS_NONE UINT64_MAX
-#define SWISS_SEGMENT_SLOTS_MAX 2048
+#define SWISS_SEGMENT_SLOTS_MAX 1632 /* 102 groups: narrow ones fill 8 KiB but for 16 bytes */
 #define SWISS_REF_BITS 40
 
 struct swiss_ops {

@@ -16,8 +16,8 @@
  *   | count | tombstones | limit | groups | depth | wide | group 0 | group 1 |
  *   +-------+------------+-------+--------+-------+------+---------+---------+- -
  *
- * Largest normal narrow segment: 16 + 127 x 80 = 10176 bytes in a class of 10240; wide: 16 + 127 x
- * 96 = 12208 in 12288. */
+ * Largest normal narrow segment: 16 + 102 x 80 = 8176 bytes in a class of 8192. A wide one of as
+ * many groups: 16 + 102 x 96 = 9808 in 10240. */
 #ifndef DS_SWISS_PRIV_H
 #define DS_SWISS_PRIV_H
 
@@ -45,6 +45,7 @@ struct segment {
 };
 
 static_assert(sizeof(struct segment) == 16, "segment header");
+static_assert(16 + SWISS_GROUPS_MAX * SWISS_STRIDE_NARROW == 8176, "the largest fills its class");
 static_assert(offsetof(struct segment, group) == 16, "groups follow the header");
 static_assert(sizeof(void *) == 8, "directory entries hold 48-bit pointers");
 static_assert(sizeof(struct swiss) == 48, "struct swiss is 48 bytes");

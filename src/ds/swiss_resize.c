@@ -12,10 +12,9 @@ enum {
     LOAD_ONE = 256,
     LOAD_ALONE = 236,      /* 92 %: a table of one segment, whose bytes nobody averages out */
     LOAD_FEW_GROUPS = 240, /* 15 of 16: at most FEW_GROUPS, all of them near in cache */
-    LOAD_LEAST =
-        220, /* 86..94 %: many segments, drawn for each so that they fill at different times */
-    LOAD_RANGE = 21,
-    LOAD_COMPACT = 210, /* 82 %: what a shrunk or merged segment starts with at most */
+    LOAD_LEAST = 220,      /* 86..94 %: drawn for each of many segments, so that they do not all */
+    LOAD_RANGE = 21,       /* grow at the same time */
+    LOAD_COMPACT = 210,    /* 82 %: what a shrunk or merged segment starts with at most */
 };
 
 enum {
@@ -23,8 +22,8 @@ enum {
     PIPELINE_GROUPS = 4,   /* ~45 records in flight */
     HEADROOM_DIVISOR = 12, /* a grown segment takes at least 1/12 more entries, so that it lasts */
     TOMBSTONE_DIVISOR = 8, /* rebuild rather than grow when this part of a full segment is dead */
-    MERGE_COUNT_MAX =
-        SWISS_SEGMENT_SLOTS_MAX * 6 / 10, /* 1228; a split leaves ~1800 in two: no thrashing */
+    /* 979; a split leaves 1403..1530 in two: no thrashing */
+    MERGE_COUNT_MAX = SWISS_SEGMENT_SLOTS_MAX * 6 / 10,
     ENTRIES_PER_DIRECTORY_ENTRY_MIN = 64,
 };
 
