@@ -6,7 +6,8 @@
  *   range    entries between two scores, two members (of one score) or two ranks
  *
  * A score is stored in the fewest bytes that hold it exactly: as an integer of 1, 2, 4 bytes or as a
- * double of 8. What tells which is the kind byte.
+ * double of 8. What tells which is the kind byte. A record whose score changes keeps its width while
+ * that is enough, so that a score that comes and goes does not move it.
  *
  * VALUE_PACKED, small ones, in the key's record, sorted (drawn for two members; lengths as in
  * types/varlen.h):
@@ -82,7 +83,8 @@ void zset_range_by_score(const struct value *v, const struct zset_score_bound *m
 void zset_range_by_lex(const struct value *v, const struct zset_lex_bound *min,
                        const struct zset_lex_bound *max, uint64_t *first, uint64_t *count);
 
-/* Walk from a rank, forward or backward. Zero or more calls of zset_fetch, each filling up to cap
+/* Walk from a rank, forward or backward: the entry at that rank comes first either way (backward from
+ * a rank >= count starts at the last entry). Zero or more calls of zset_fetch, each filling up to cap
  * entries; 0 at the end. The set must not change between calls. Records ahead are prefetched. */
 struct zset_iter {
     const struct value *value;

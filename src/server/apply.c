@@ -48,11 +48,13 @@ static bool change_maxclients(void *ctx, const struct config *config, const char
     return false;
 }
 
-static bool change_hash_limits(void *ctx, const struct config *config, const char **why) {
+static bool change_packed_limits(void *ctx, const struct config *config, const char **why) {
     struct server *s = ctx;
     (void)why;
     s->dbs->env.hash_packed_entries_max = config->hash_max_listpack_entries;
     s->dbs->env.hash_packed_element_max = config->hash_max_listpack_value;
+    s->dbs->env.zset_packed_entries_max = config->zset_max_listpack_entries;
+    s->dbs->env.zset_packed_element_max = config->zset_max_listpack_value;
     return true;
 }
 
@@ -91,8 +93,10 @@ static bool change_maxmemory(void *ctx, const struct config *config, const char 
 void apply_setup(struct server *s) {
     struct config *c = &s->config;
     config_on_change(c, OPTION_maxclients, change_maxclients, s);
-    config_on_change(c, OPTION_hash_max_listpack_entries, change_hash_limits, s);
-    config_on_change(c, OPTION_hash_max_listpack_value, change_hash_limits, s);
+    config_on_change(c, OPTION_hash_max_listpack_entries, change_packed_limits, s);
+    config_on_change(c, OPTION_hash_max_listpack_value, change_packed_limits, s);
+    config_on_change(c, OPTION_zset_max_listpack_entries, change_packed_limits, s);
+    config_on_change(c, OPTION_zset_max_listpack_value, change_packed_limits, s);
     config_on_change(c, OPTION_loglevel, change_log_level, s);
     config_on_change(c, OPTION_tcp_keepalive, change_keepalive, s);
     config_on_change(c, OPTION_hz, change_hz, s);

@@ -6,6 +6,7 @@
 #include "mem/account.h"
 #include "types/hash.h"
 #include "types/string.h"
+#include "types/zset.h"
 
 /* What OBJECT ENCODING calls a short string: the longest that Redis embeds. */
 #define EMBSTR_MAX 44
@@ -71,13 +72,17 @@ static bool hash_free_object(void *object, size_t budget) {
     return hash_free_step(object, budget);
 }
 
+static void image_of_object(struct value_image *image, const void *object) {
+    image->encoding = VALUE_HEAP;
+    memcpy(image->small, &object, sizeof(object));
+    image->data = BYTES(image->small, sizeof(object));
+}
+
 static enum status hash_clone_object(const struct value *v, struct value_image *image) {
     struct hash *copy;
     enum status st = hash_clone(value_object(v), &copy);
     if (st == ST_OK) {
-        image->encoding = VALUE_HEAP;
-        memcpy(image->small, &copy, sizeof(copy));
-        image->data = BYTES(image->small, sizeof(copy));
+        image_of_object(image, copy);
     }
     return st;
 }
@@ -90,9 +95,36 @@ static bool hash_is_big(const struct value *v) {
     return hash_object_is_big(value_object(v));
 }
 
+static const char *zset_encoding_name(const struct value *v) {
+    return v->encoding == VALUE_PACKED ? "listpack" : "skiplist";
+}
+
+static bool zset_free_object(void *object, size_t budget) {
+    return zset_free_step(object, budget);
+}
+
+static enum status zset_clone_object(const struct value *v, struct value_image *image) {
+    struct zset *copy;
+    enum status st = zset_clone(value_object(v), &copy);
+    if (st == ST_OK) {
+        image_of_object(image, copy);
+    }
+    return st;
+}
+
+static size_t zset_object_bytes(const struct value *v) {
+    return zset_bytes_held(value_object(v));
+}
+
+static bool zset_is_big(const struct value *v) {
+    return zset_object_is_big(value_object(v));
+}
+
 static const struct type_ops type_table[VALUE_TYPES] = {
     [VALUE_STRING] = {"string", string_encoding_name, string_free_step, string_clone, string_bytes,
                       string_is_big, string_check},
+    [VALUE_ZSET] = {"zset", zset_encoding_name, zset_free_object, zset_clone_object,
+                    zset_object_bytes, zset_is_big, zset_check},
     [VALUE_HASH] = {"hash", hash_encoding_name, hash_free_object, hash_clone_object,
                     hash_object_bytes, hash_is_big, hash_check},
 };
