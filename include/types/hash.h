@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hash: fields with values.
  *
- * VALUE_PACKED, small ones, in the key's record (drawn for two fields; lengths as in types/varlen.h):
+ * VALUE_PACKED, small ones, in the key's record:
  *
- *   +-----------+------+-------+------+-------+------+-------+------+-------+
- *   | count u16 | flen | field | vlen | value | flen | field | vlen | value |
- *   +-----------+------+-------+------+-------+------+-------+------+-------+
- *   10 fields of 8 + 8 bytes: 2 + 10 x 18 = 182 bytes
+ *   +-----------+---------+--------------------+--------------------------------+
+ *   | count u16 | n tags  | n x (flen8, vlen8) | n x (field bytes, value bytes) |
+ *   +-----------+---------+--------------------+--------------------------------+
+ *   tag: a byte of the field's hash
+ *   10 fields of 8 + 8 bytes: 2 + 10 x (3 + 16) = 192 bytes
  *
- * searched linearly; docs/design/005-values.md has what that costs and why it ends at 128 fields.
+ * A search is memchr over the tags and a sum over the lengths before the hit: what it costs hardly
+ * depends on the number of fields. docs/design/005-values.md has the figures, and why it ends at 512
+ * fields, 255 bytes an element or HASH_PACKED_BYTES_MAX in all.
  *
  * VALUE_HEAP: a struct hash: records in an arena, a swiss index over them. A record, 2-byte aligned:
  *
@@ -27,6 +30,9 @@
 #include "types/value.h"
 
 struct hash; /* the VALUE_HEAP object */
+
+/* A packed hash is copied when it grows: 24 KiB take about 1 us. */
+#define HASH_PACKED_BYTES_MAX ((size_t)24 * 1024)
 
 /* A new empty packed hash is these bytes. */
 #define HASH_EMPTY_LEN 2

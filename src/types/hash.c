@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "hash_priv.h"
+#include "run_priv.h"
 
 static bool is_packed(const struct value *v) {
     return v->encoding == VALUE_PACKED;
@@ -11,7 +12,7 @@ static bool is_packed(const struct value *v) {
 
 uint64_t hash_count(const struct value *v) {
     if (is_packed(v)) {
-        return packed_count(v->data);
+        return run_count(v->data);
     }
     const struct hash *h = value_object(v);
     return swiss_count(&h->index);
@@ -35,9 +36,9 @@ static enum status convert_and_set(struct value *v, struct bytes field, struct b
     }
     enum status st = ST_OK;
     bool added;
-    size_t off = HASH_EMPTY_LEN;
-    for (uint64_t left = packed_count(v->data); left > 0 && st == ST_OK; left--) {
-        struct hash_pair pair = packed_read(v->data, &off);
+    struct packed_iter it = packed_begin(v->data);
+    for (uint64_t left = run_count(v->data); left > 0 && st == ST_OK; left--) {
+        struct hash_pair pair = packed_read(v->data, &it);
         st = table_set(h, pair.field, pair.value, &added);
     }
     if (st == ST_OK) {
@@ -82,18 +83,16 @@ bool hash_delete(struct value *v, struct bytes field) {
     return spot.found;
 }
 
-/* A packed hash's position is (entries seen, offset); the count is 16 bits. */
+/* A packed hash's position is (offset, entries seen); the count is 16 bits. */
 static size_t packed_next(const struct value *v, uint64_t *position, struct hash_pair *pairs,
                           size_t cap) {
-    uint64_t seen = *position & UINT16_MAX;
-    size_t off = *position ? (size_t)(*position >> 16) : HASH_EMPTY_LEN;
-    uint64_t count = packed_count(v->data);
-    size_t filled = 0;
-    while (seen < count && filled < cap) {
-        pairs[filled++] = packed_read(v->data, &off);
-        seen++;
+    struct packed_iter it = {.index = *position & UINT16_MAX, .off = (size_t)(*position >> 16)};
+    it = *position == 0 ? packed_begin(v->data) : it;
+    size_t count = run_count(v->data), filled = 0;
+    while (it.index < count && filled < cap) {
+        pairs[filled++] = packed_read(v->data, &it);
     }
-    *position = (uint64_t)off << 16 | seen;
+    *position = (uint64_t)it.off << 16 | it.index;
     return filled;
 }
 
@@ -131,9 +130,9 @@ uint64_t hash_scan(const struct value *v, uint64_t cursor, size_t want, hash_vis
         struct scan_arg scan = {value_object(v), fn, arg};
         return swiss_scan(&scan.h->index, cursor, want, scan_visit, &scan);
     }
-    size_t off = HASH_EMPTY_LEN;
-    for (uint64_t left = packed_count(v->data); left > 0; left--) {
-        struct hash_pair pair = packed_read(v->data, &off);
+    struct packed_iter it = packed_begin(v->data);
+    for (uint64_t left = run_count(v->data); left > 0; left--) {
+        struct hash_pair pair = packed_read(v->data, &it);
         fn(arg, pair.field, pair.value);
     }
     return 0;
@@ -145,11 +144,8 @@ void hash_random(const struct value *v, struct rng *rng, struct hash_pair *out) 
         *out = table_pair(h, swiss_random(&h->index, rng));
         return;
     }
-    size_t off = HASH_EMPTY_LEN;
-    uint64_t pick = rng_below(rng, packed_count(v->data));
-    do {
-        *out = packed_read(v->data, &off);
-    } while (pick-- > 0);
+    struct packed_iter it = packed_seek(v->data, rng_below(rng, run_count(v->data)));
+    *out = packed_read(v->data, &it);
 }
 
 void hash_prefetch_index(const struct value *v, uint64_t field_hash) {
@@ -172,7 +168,7 @@ void hash_prefetch_record(const struct value *v, uint64_t field_hash) {
 void hash_check(const struct value *v) {
     if (!is_packed(v)) {
         table_check(value_object(v));
-    } else if (packed_used(v->data) > v->len) {
+    } else if (!packed_check(v->data, v->len)) {
         abort();
     }
 }

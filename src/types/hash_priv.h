@@ -9,28 +9,36 @@
 
 /* ---- packed (hash_packed.c) ---------------------------------------------------------------- */
 
-/* Where a field's entry lies in a packed run; all offsets from its start. */
+/* Where a field's entry lies in a packed run. */
 struct packed_spot {
     bool found;
-    size_t entry_off; /* the entry; the end of the last one when not found */
-    size_t value_off; /* its vlen */
-    size_t end_off;   /* behind the entry */
+    size_t index;
+    size_t off; /* of the field's bytes, from the start of the run */
     struct bytes value;
 };
 
-uint64_t packed_count(const char *run);
+struct packed_iter {
+    size_t index;
+    size_t off; /* of the next entry's field */
+};
+
 struct packed_spot packed_find(const char *run, struct bytes field);
 
-/* Read the entry at *off and step behind it. */
-struct hash_pair packed_read(const char *run, size_t *off);
+/* Entries in order; read at most run_count of them. */
+struct packed_iter packed_begin(const char *run);
+struct packed_iter packed_seek(const char *run, size_t index);
+struct hash_pair packed_read(const char *run, struct packed_iter *it);
 
 /* Bytes in use, which may be fewer than the value's len. */
 size_t packed_used(const char *run);
 
-/* ST_RANGE: it would grow too long for the packed form. */
+/* ST_RANGE: the hash must become a table. */
 MUST_CHECK enum status packed_set(struct value *v, const struct packed_spot *spot,
                                   struct bytes field, struct bytes value);
 void packed_delete(struct value *v, const struct packed_spot *spot);
+
+/* False when the run is damaged. */
+bool packed_check(const char *run, size_t len);
 
 /* ---- table (hash_table.c) ------------------------------------------------------------------ */
 

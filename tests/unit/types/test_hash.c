@@ -213,31 +213,48 @@ static void no_limits_at_all_make_a_table_at_once(void **state) {
     destroy(&f);
 }
 
-static void the_count_of_a_packed_hash_has_16_bits(void **state) {
+static void a_packed_hash_ends_at_a_byte_of_length_and_at_its_size(void **state) {
     struct fixture f;
     create(&f, LARGE_CHUNK, SIZE_MAX, SIZE_MAX);
-    f.h.len_max = SIZE_MAX;
-    /* as 65535 sets would take minutes in one run of bytes: write the run itself */
-    size_t len = 2 + (size_t)UINT16_MAX * 4;
-    assert_int_equal(value_resize(&f.h.v, VALUE_PACKED, len), ST_OK);
-    memset(f.h.v.data, 0xFF, 2);
-    for (size_t i = 0; i < UINT16_MAX; i++) {
-        const char entry[] = {2, (char)i, (char)(i >> 8), 0};
-        memcpy(f.h.v.data + 2 + i * 4, entry, 4);
-    }
-    hash_check(&f.h.v);
-    assert_int_equal(hash_count(&f.h.v), UINT16_MAX);
-    uint64_t position = 0, seen = 0;
-    struct hash_pair pairs[100];
-    size_t count;
-    while ((count = hash_next(&f.h.v, &position, pairs, ARRAY_LEN(pairs))) != 0) {
-        seen += count;
-    }
-    assert_int_equal(seen, UINT16_MAX);
-    set(&f, BYTES_LIT("new"), BYTES_LIT("x"), true);
+    set(&f, bytes_of(1, 255), bytes_of(2, 255), true);
+    assert_true(packed(&f));
+    set(&f, BYTES_LIT("f"), bytes_of(3, 256), true);
     assert_false(packed(&f));
-    assert_int_equal(hash_count(&f.h.v), UINT16_MAX + 1);
+    destroy(&f);
+
+    create(&f, LARGE_CHUNK, SIZE_MAX, SIZE_MAX);
+    for (size_t i = 0; packed(&f); i++) {
+        assert_true(f.h.v.len <= HASH_PACKED_BYTES_MAX);
+        assert_true(i * 13 < HASH_PACKED_BYTES_MAX);
+        set(&f, bytes_of(i, 4), bytes_of(i, 6), true);
+    }
+    assert_true(hash_count(&f.h.v) > HASH_PACKED_BYTES_MAX / 14);
     hash_check(&f.h.v);
+    destroy(&f);
+}
+
+/* Two fields of one tag are told apart, and a tag that no field has is not found. */
+static void fields_of_equal_tags_are_told_apart(void **state) {
+    struct fixture f;
+    create(&f, LARGE_CHUNK, 512, 64);
+    for (size_t i = 0; i < 512; i++) { /* twice as many as there are tags */
+        set(&f, bytes_of(i, 12), bytes_of(i, 5), true);
+    }
+    assert_true(packed(&f));
+    for (size_t i = 0; i < 512; i++) {
+        assert_pair(&f.h.v, bytes_of(i, 12), bytes_of(i, 5));
+    }
+    struct bytes value;
+    for (size_t i = 512; i < 2048; i++) {
+        assert_false(hash_get(&f.h.v, bytes_of(i, 12), &value));
+    }
+    for (size_t i = 0; i < 512; i += 3) {
+        assert_true(hash_delete(&f.h.v, bytes_of(i, 12)));
+    }
+    hash_check(&f.h.v);
+    for (size_t i = 0; i < 512; i++) {
+        assert_int_equal(hash_get(&f.h.v, bytes_of(i, 12), &value), i % 3 != 0);
+    }
     destroy(&f);
 }
 
@@ -265,11 +282,27 @@ static void values_grow_and_shrink_across_the_borders(size_t chunk_bytes, bool k
             hash_check(&f.h.v);
         }
     }
-    assert_int_equal(packed(&f), keep_packed);
+    assert_false(packed(&f));
     destroy(&f);
 }
 
 static void packed_values_cross_the_borders(void **state) {
+    for (size_t i = 0; i < 256; i += 51) {
+        for (size_t j = 0; j < 256; j += 51) {
+            struct fixture f;
+            create(&f, LARGE_CHUNK, 128, 255);
+            set(&f, BYTES_LIT("before"), BYTES_LIT("1"), true);
+            set(&f, BYTES_LIT("field"), bytes_of(1, i), true);
+            set(&f, BYTES_LIT("behind"), BYTES_LIT("2"), true);
+            set(&f, BYTES_LIT("field"), bytes_of(2, j), false);
+            assert_pair(&f.h.v, BYTES_LIT("before"), BYTES_LIT("1"));
+            assert_pair(&f.h.v, BYTES_LIT("field"), bytes_of(2, j));
+            assert_pair(&f.h.v, BYTES_LIT("behind"), BYTES_LIT("2"));
+            assert_true(packed(&f));
+            hash_check(&f.h.v);
+            destroy(&f);
+        }
+    }
     values_grow_and_shrink_across_the_borders(LARGE_CHUNK, true);
 }
 
@@ -641,7 +674,8 @@ int main(void) {
         cmocka_unit_test(longer_elements_make_a_table),
         cmocka_unit_test(a_full_record_makes_a_table),
         cmocka_unit_test(no_limits_at_all_make_a_table_at_once),
-        cmocka_unit_test(the_count_of_a_packed_hash_has_16_bits),
+        cmocka_unit_test(a_packed_hash_ends_at_a_byte_of_length_and_at_its_size),
+        cmocka_unit_test(fields_of_equal_tags_are_told_apart),
         cmocka_unit_test(packed_values_cross_the_borders),
         cmocka_unit_test(table_values_cross_the_borders),
         cmocka_unit_test(table_values_cross_the_borders_of_small_chunks),
