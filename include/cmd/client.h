@@ -16,7 +16,10 @@ enum client_flag {
     CLIENT_REPLY_SKIP = 1 << 5, /* the next command's reply is dropped */
     CLIENT_NO_EVICT = 1 << 6,
     CLIENT_NO_TOUCH = 1 << 7,
-    CLIENT_LOCAL = 1 << 8, /* the peer is on a loopback address or a Unix socket */
+    CLIENT_LOCAL = 1 << 8,      /* the peer is on a loopback address or a Unix socket */
+    CLIENT_STALLED = 1 << 9,    /* it does not read its replies: nothing is executed until it has */
+    CLIENT_BACKLOG = 1 << 10,   /* it has deferred requests, which go before any new one */
+    CLIENT_REPLAYING = 1 << 11, /* those are being executed */
 };
 
 struct command;
@@ -32,7 +35,7 @@ struct client {
     char *lib_name, *lib_ver; /* CLIENT SETINFO */
     int64_t created_ms, last_active_ms;
     struct waiter *waiter; /* what it is blocked on (cmd/block.h); NULL: it is not */
-    struct buf deferred;   /* requests that came while it was blocked, to be executed afterwards */
+    struct buf deferred;   /* requests that came while it had to wait, to be executed afterwards */
     const struct command *last_row; /* last command executed, for CLIENT LIST */
     struct client *prev, *next;     /* in the registry, by id */
 };

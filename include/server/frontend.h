@@ -22,6 +22,11 @@
 #define FRONTEND_READ_BYTES ((size_t)64 * 1024)
 /* The tick buffer: what 16 connections can fill at most, within the L2 cache. */
 #define FRONTEND_TICK_BYTES ((size_t)1024 * 1024)
+/* Unsent replies at which a client's further commands wait until it has read them all. Its input is still taken, so one
+ * that writes everything before it reads anything gets through. */
+#define FRONTEND_STALL_BYTES ((size_t)1024 * 1024)
+/* Deferred commands of one client executed in one turn. */
+#define FRONTEND_REPLAY_MAX 1024
 
 struct server;
 
@@ -34,6 +39,8 @@ struct session {
     size_t in_used;               /* bytes of it that were consumed; dropped before the next read */
     struct session *next_resumed; /* in the frontend's list of those unblocked this turn */
     bool resumed;
+    struct buf replay;     /* deferred requests that are being executed */
+    size_t replay_used;    /* bytes of them that were */
     int64_t soft_since_ms; /* output over the soft limit since then; 0: it is not */
 };
 

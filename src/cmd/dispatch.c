@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/ticks.h"
 #include "cmd/block.h"
 #include "cmd/client.h"
@@ -120,8 +121,20 @@ static bool refuse_over_maxmemory(struct cmd_context *cx, struct call *call) {
     return true;
 }
 
+/* The first words of an HTTP request: a page in somebody's browser may be attacking a server that only listens on
+ * loopback, with commands in the request's body. */
+static bool is_http(struct bytes name) {
+    return bytes_is(name, "post") || bytes_is(name, "host:");
+}
+
 /* Resolve a container's subcommand and check the number of arguments. */
 static bool resolve(struct call *call) {
+    if (call->row == NULL && is_http(call->argv[0])) {
+        log_warning("A web browser was made to send commands here: client id=%llu is closed",
+                    (unsigned long long)call->client->id);
+        call->client->flags |= CLIENT_CLOSE_NOW;
+        return false;
+    }
     if (call->row == NULL) {
         table_reply_unknown(&call->reply, call->argv, call->argc);
         return false;
@@ -198,9 +211,16 @@ static bool mutes_itself(const struct command *row) {
     return row == client_reply;
 }
 
-/* A blocked client's command waits in its own buffer, written as it came, until the client is served. */
+/* Blocked, or not reading its replies, or with older requests still to be executed. */
+static bool must_wait(const struct client *c) {
+    return c->waiter != NULL || (c->flags & CLIENT_STALLED) ||
+           (c->flags & (CLIENT_BACKLOG | CLIENT_REPLAYING)) == CLIENT_BACKLOG;
+}
+
+/* The command waits in the client's own buffer, written as it came. */
 static void defer(struct client *c, const struct bytes *argv, size_t argc) {
     struct reply request = {&c->deferred, 2};
+    c->flags |= CLIENT_BACKLOG;
     reply_array(&request, argc);
     for (size_t i = 0; i < argc; i++) {
         reply_bulk(&request, argv[i]);
@@ -213,7 +233,7 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
     if (c == NULL || (c->flags & (CLIENT_CLOSE_NOW | CLIENT_CLOSE_AFTER_REPLY))) {
         return;
     }
-    if (UNLIKELY(c->waiter != NULL || c->deferred.len != 0)) {
+    if (UNLIKELY(must_wait(c))) {
         defer(c, plan->argv, item->argc);
         return;
     }
@@ -234,7 +254,9 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
         c->last_row = call.row;
     }
     if (!resolved || refuse_unauthenticated(cx, &call) || refuse_over_maxmemory(cx, &call)) {
-        count_error(cx, c->out, mark);
+        if (c->out->len > mark) {
+            count_error(cx, c->out, mark);
+        }
         if (call.row != NULL) {
             cx->command_stats[call.row->id].rejected++;
         }

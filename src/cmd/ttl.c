@@ -104,7 +104,7 @@ static void reply_expiry(struct call *call, bool absolute, bool in_ms) {
         return;
     }
     int64_t ms = absolute ? e.expire_ms : e.expire_ms - call->cx->now_ms;
-    reply_integer(&call->reply, in_ms ? ms : (ms + 500) / 1000);
+    reply_integer(&call->reply, in_ms ? ms : ms / 1000 + (ms % 1000 >= 500));
 }
 
 void ttl_command(struct call *call) {

@@ -97,12 +97,13 @@ static void session_closed(struct conn *conn) {
     client_deinit(&s->client, &s->frontend->server->cx.clients);
     resp_parser_deinit(&s->parser);
     buf_deinit(&s->in);
+    buf_deinit(&s->replay);
     account_free(ACCOUNT_CLIENT, s);
 }
 
 size_t session_memory(const struct session *s) {
-    return sizeof(*s) + sizeof(*s->conn) + s->in.cap + s->conn->out.cap +
-           resp_parser_memory(&s->parser);
+    return sizeof(*s) + sizeof(*s->conn) + s->in.cap + s->replay.cap + s->client.deferred.cap +
+           s->conn->out.cap + resp_parser_memory(&s->parser);
 }
 
 /* ---- parsing ------------------------------------------------------------------------------- */
@@ -159,6 +160,9 @@ static size_t parse_input(struct session *s, struct resp_parser *parser, char *i
         case RESP_COMMAND:
             enqueue(s, &result);
             used += result.consumed;
+            if (limits.unauthenticated) {
+                frontend_execute(f); /* it may be AUTH, which lifts the limits on what follows */
+            }
             break;
         case RESP_NEED_MORE:
             used += result.consumed;
@@ -270,7 +274,8 @@ static enum status read_big(struct session *s) {
 
 static void check_query_limit(struct session *s) {
     struct server *server = s->frontend->server;
-    size_t held = s->in.len - s->in_used + s->client.deferred.len + resp_parser_memory(&s->parser);
+    size_t held = s->in.len - s->in_used + s->client.deferred.len + s->replay.len +
+                  resp_parser_memory(&s->parser);
     if (UNLIKELY(held > server->config.client_query_buffer_limit)) {
         log_warning("Closing client id=%llu: %zu bytes of input are over client-query-buffer-limit",
                     (unsigned long long)s->client.id, held);
@@ -335,6 +340,9 @@ static void hook_flush(void *server, struct client *c) {
     (void)server;
     conn_flush(s->conn);
     check_output_limit(s);
+    if (conn_is_open(s->conn) && conn_out_len(s->conn) > FRONTEND_STALL_BYTES) {
+        c->flags |= CLIENT_STALLED;
+    }
     c->out = conn_out(s->conn);
 }
 
@@ -357,7 +365,7 @@ static void hook_resume(void *server, struct client *c) {
     struct session *s = session_of(c);
     struct frontend *f = s->frontend;
     (void)server;
-    if (s->resumed || c->deferred.len == 0) {
+    if (s->resumed || !(c->flags & CLIENT_BACKLOG)) {
         return;
     }
     s->resumed = true;
@@ -367,23 +375,69 @@ static void hook_resume(void *server, struct client *c) {
     loop_poke(f->server->loop);
 }
 
-/* Execute what sessions sent while they were blocked. One that blocks again defers the rest again. */
-static void run_resumed(struct frontend *f) {
-    struct session *s;
-    while ((s = f->resumed_first) != NULL) {
-        f->resumed_first = s->next_resumed;
-        if (f->resumed_first == NULL) {
-            f->resumed_last = NULL;
-        }
-        s->resumed = false;
-        struct buf deferred = s->client.deferred;
-        struct resp_parser parser = {0};
-        size_t rest;
+static bool may_replay(const struct session *s) {
+    return !is_ending(s) && s->client.waiter == NULL && !(s->client.flags & CLIENT_STALLED);
+}
+
+/* The next deferred request into the batch; false when there is none. */
+static bool replay_next(struct session *s) {
+    struct resp_limits limits = limits_of(s);
+    struct resp_parser parser = {0};
+    struct resp_result result;
+    if (s->replay_used == s->replay.len) {
+        buf_deinit(&s->replay);
+        s->replay = s->client.deferred;
+        s->replay_used = 0;
         s->client.deferred = (struct buf){0};
-        parse_input(s, &parser, deferred.ptr, deferred.len, &rest);
-        frontend_execute(f);
-        resp_parser_deinit(&parser);
-        buf_deinit(&deferred);
+    }
+    if (s->replay.len == 0 ||
+        resp_parse(&parser, s->replay.ptr + s->replay_used, s->replay.len - s->replay_used, &limits,
+                   &s->frontend->batch.args, &result) != RESP_COMMAND) {
+        return false;
+    }
+    s->replay_used += result.consumed;
+    enqueue(s, &result);
+    return true;
+}
+
+/* Execute what the session deferred, one by one: any of them may make it wait again. */
+static void replay(struct session *s) {
+    struct client *c = &s->client;
+    size_t left = FRONTEND_REPLAY_MAX;
+    c->flags |= CLIENT_REPLAYING;
+    bool more = true;
+    while (more && left > 0 && may_replay(s)) {
+        more = replay_next(s);
+        frontend_execute(s->frontend);
+        left--;
+    }
+    c->flags &= ~(uint32_t)CLIENT_REPLAYING;
+    if (!more) {
+        c->flags &= ~(uint32_t)CLIENT_BACKLOG;
+        buf_deinit(&s->replay);
+        s->replay_used = 0;
+    } else if (may_replay(s)) {
+        hook_resume(s->frontend->server, c);
+    }
+}
+
+/* Those that were resumed before this turn's replays began; the ones resumed by these go next turn. */
+static void run_resumed(struct frontend *f) {
+    struct session *s = f->resumed_first;
+    f->resumed_first = f->resumed_last = NULL;
+    while (s != NULL) {
+        struct session *next = s->next_resumed;
+        s->resumed = false;
+        replay(s);
+        s = next;
+    }
+}
+
+static void session_drained(struct conn *conn) {
+    struct session *s = conn->user;
+    if (s->client.flags & CLIENT_STALLED) {
+        s->client.flags &= ~(uint32_t)CLIENT_STALLED;
+        hook_resume(s->frontend->server, &s->client);
     }
 }
 
@@ -433,7 +487,8 @@ enum status frontend_setup(struct frontend *f, struct server *server) {
     if (f->tick == NULL) {
         return ST_NOMEM;
     }
-    struct conn_handler handler = {.readable = session_readable, .closed = session_closed};
+    struct conn_handler handler = {
+        .readable = session_readable, .closed = session_closed, .drained = session_drained};
     conn_set_init(&f->conns, server->loop, handler, server->config.tcp_keepalive);
     server->cx.clients.describe = describe;
     server->cx.hooks.server = server;
