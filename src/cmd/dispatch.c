@@ -202,13 +202,13 @@ static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *sta
     }
 }
 
-/* CLIENT REPLY decides on its own answer. */
-static bool mutes_itself(const struct command *row) {
+/* CLIENT REPLY ON is answered though replies were off; CLIENT REPLY's errors are dropped like others. */
+static bool is_reply_on(const struct command *row, const struct buf *out, size_t mark) {
     static const struct command *client_reply;
     if (client_reply == NULL) {
         client_reply = table_find_full(BYTES_LIT("client|reply"));
     }
-    return row == client_reply;
+    return row == client_reply && out->len > mark && out->ptr[mark] != '-';
 }
 
 /* Blocked, or not reading its replies, or with older requests still to be executed. */
@@ -264,7 +264,7 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
         cx->metrics->total_commands_processed++;
         run_handler(cx, &call, start);
     }
-    if (UNLIKELY(skip || (c->flags & CLIENT_REPLY_OFF)) && !mutes_itself(call.row)) {
+    if (UNLIKELY(skip || (c->flags & CLIENT_REPLY_OFF)) && !is_reply_on(call.row, c->out, mark)) {
         c->out->len = mark; /* CLIENT REPLY OFF and SKIP: the reply was made and is dropped */
     }
     if (UNLIKELY(c->out->failed)) {
