@@ -29,6 +29,7 @@ struct call;
     X(GROUP_GENERIC, "generic", ACL_KEYSPACE)                                                      \
     X(GROUP_HASH, "hash", ACL_HASH)                                                                \
     X(GROUP_SERVER, "server", 0)                                                                   \
+    X(GROUP_SORTED_SET, "sorted-set", ACL_SORTEDSET)                                               \
     X(GROUP_STRING, "string", ACL_STRING)
 
 enum command_group {
@@ -40,17 +41,19 @@ enum command_group {
 /* X(name, bit, text), in the order COMMAND INFO lists them; those without a user today are absent.
  */
 #define COMMAND_FLAG_MAP(X)                                                                        \
-    X(CMD_WRITE, 0, "write")            /* may change data */                                      \
-    X(CMD_READONLY, 1, "readonly")      /* reads data, never changes it */                         \
-    X(CMD_DENYOOM, 2, "denyoom")        /* may need more memory: refused over maxmemory */         \
-    X(CMD_ADMIN, 3, "admin")            /* for operators */                                        \
-    X(CMD_NOSCRIPT, 4, "noscript")      /* not from scripts */                                     \
-    X(CMD_LOADING, 5, "loading")        /* answered while a snapshot is being loaded */            \
-    X(CMD_STALE, 6, "stale")            /* answered by a replica out of touch */                   \
-    X(CMD_FAST, 7, "fast")              /* constant or logarithmic time */                         \
-    X(CMD_NO_AUTH, 8, "no_auth")        /* answered before AUTH */                                 \
-    X(CMD_NO_MULTI, 9, "no_multi")      /* not inside MULTI */                                     \
-    X(CMD_ALLOW_BUSY, 10, "allow_busy") /* answered while a script overruns */
+    X(CMD_WRITE, 0, "write")              /* may change data */                                    \
+    X(CMD_READONLY, 1, "readonly")        /* reads data, never changes it */                       \
+    X(CMD_DENYOOM, 2, "denyoom")          /* may need more memory: refused over maxmemory */       \
+    X(CMD_ADMIN, 3, "admin")              /* for operators */                                      \
+    X(CMD_NOSCRIPT, 4, "noscript")        /* not from scripts */                                   \
+    X(CMD_BLOCKING, 5, "blocking")        /* may let the client wait */                            \
+    X(CMD_LOADING, 6, "loading")          /* answered while a snapshot is being loaded */          \
+    X(CMD_STALE, 7, "stale")              /* answered by a replica out of touch */                 \
+    X(CMD_FAST, 8, "fast")                /* constant or logarithmic time */                       \
+    X(CMD_NO_AUTH, 9, "no_auth")          /* answered before AUTH */                               \
+    X(CMD_NO_MULTI, 10, "no_multi")       /* not inside MULTI */                                   \
+    X(CMD_MOVABLEKEYS, 11, "movablekeys") /* the line itself says how many keys it has; derived */ \
+    X(CMD_ALLOW_BUSY, 12, "allow_busy")   /* answered while a script overruns */
 
 enum command_flag {
 #define FLAG_ENUM(name, bit, text) name = 1 << (bit),
@@ -109,11 +112,18 @@ enum key_flag {
 };
 
 /* Keys stand at arguments first, first + step, ... up to last; last < 0 counts from the end (-1 the
- * last argument). first 0: no spec. */
+ * last argument). first 0: no spec.
+ *
+ * counted: how many there are stands in the line, right before the first ("ZUNION 2 a b"); last is
+ * not used. KEYS_COUNTED(2, KEY_RO) is such a spec. */
 struct key_spec {
     int8_t first, last, step;
     uint16_t flags; /* enum key_flag */
+    bool counted;
 };
+
+#define KEYS_COUNTED(first_, flags_)                                                               \
+    { .first = (first_), .step = 1, .flags = (flags_), .counted = true }
 
 /* Fields of the collection at keys[0] stand at arguments first, first + step, ... up to last, as in
  * key_spec; first 0: none. Data for prefetching, never for execution. */
@@ -202,8 +212,9 @@ static inline bool command_arity_ok(const struct command *row, size_t argc) {
 }
 
 /* Call found(ctx, argument index, enum key_flag bits of this very call) for each key; argc is taken
- * to satisfy the arity. O(keys). */
-void table_keys(const struct command *row, const struct bytes *argv, size_t argc,
+ * to satisfy the arity. False, and found not called at all, when the line counts keys that it does
+ * not have. O(keys). */
+bool table_keys(const struct command *row, const struct bytes *argv, size_t argc,
                 void (*found)(void *ctx, size_t index, unsigned key_flags), void *ctx);
 
 /* --- errors of dispatch, texts as Redis 7.2's

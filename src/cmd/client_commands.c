@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CLIENT LIST, INFO, KILL and HELP: commands about other connections. */
+/* CLIENT LIST, INFO, KILL, UNBLOCK and HELP: commands about other connections. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "client_priv.h"
 #include "cmd/args.h"
+#include "cmd/block.h"
 #include "cmd/call.h"
 #include "cmd/context.h"
 #include "cmd/table.h"
@@ -278,6 +279,30 @@ void client_kill_command(struct call *call) {
     }
 }
 
+/* ---- CLIENT UNBLOCK ------------------------------------------------------------------------- */
+
+void client_unblock_command(struct call *call) {
+    int64_t id;
+    bool with_error = args_is(call, 3, "ERROR");
+    if (call->argc > 4) {
+        args_subcommand_syntax(call);
+        return;
+    }
+    if (call->argc == 4 && !with_error && !args_is(call, 3, "TIMEOUT")) {
+        reply_error(&call->reply, "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+        return;
+    }
+    if (!args_i64(call, 2, &id)) {
+        return;
+    }
+    struct client *c = id > 0 ? client_find(&call->cx->clients, (uint64_t)id) : NULL;
+    bool blocked = c != NULL && block_is_blocked(c);
+    if (blocked) {
+        block_cancel(call->cx, c, with_error);
+    }
+    reply_integer(&call->reply, blocked);
+}
+
 /* ---- CLIENT HELP ---------------------------------------------------------------------------- */
 
 void client_help_command(struct call *call) {
@@ -316,6 +341,8 @@ void client_help_command(struct call *call) {
         "    Tell which client library speaks here.",
         "SETNAME <name>",
         "    Name this connection.",
+        "UNBLOCK <client-id> [TIMEOUT|ERROR]",
+        "    Wake a connection that waits, as if its time were up or with an error.",
         NULL,
     };
     args_help(call, lines);

@@ -42,8 +42,25 @@ static size_t key_spec_count(const struct command *row) {
     return n;
 }
 
-/* A spec as two steps: where the search begins, and how keys follow from there. "lastkey" is
- * relative to the beginning unless it counts from the end. */
+/* How keys follow from where the search begins: "lastkey" is relative to the beginning unless it
+ * counts from the end; "keynumidx" and "firstkey" are relative to it as well. */
+static void reply_find_keys(struct reply *r, const struct key_spec *spec) {
+    reply_map(r, 2);
+    reply_pair_cstr(r, "type", spec->counted ? "keynum" : "range");
+    reply_bulk_cstr(r, "spec");
+    reply_map(r, 3);
+    if (spec->counted) {
+        reply_pair_integer(r, "keynumidx", 0);
+        reply_pair_integer(r, "firstkey", 1);
+        reply_pair_integer(r, "keystep", spec->step);
+    } else {
+        reply_pair_integer(r, "lastkey", spec->last < 0 ? spec->last : spec->last - spec->first);
+        reply_pair_integer(r, "keystep", spec->step);
+        reply_pair_integer(r, "limit", 0);
+    }
+}
+
+/* A spec as two steps: where the search begins, and how keys follow from there. */
 static void reply_key_spec(struct reply *r, const struct key_spec *spec) {
     reply_map(r, 3);
     reply_bulk_cstr(r, "flags");
@@ -53,15 +70,9 @@ static void reply_key_spec(struct reply *r, const struct key_spec *spec) {
     reply_pair_cstr(r, "type", "index");
     reply_bulk_cstr(r, "spec");
     reply_map(r, 1);
-    reply_pair_integer(r, "index", spec->first);
+    reply_pair_integer(r, "index", spec->counted ? spec->first - 1 : spec->first);
     reply_bulk_cstr(r, "find_keys");
-    reply_map(r, 2);
-    reply_pair_cstr(r, "type", "range");
-    reply_bulk_cstr(r, "spec");
-    reply_map(r, 3);
-    reply_pair_integer(r, "lastkey", spec->last < 0 ? spec->last : spec->last - spec->first);
-    reply_pair_integer(r, "keystep", spec->step);
-    reply_pair_integer(r, "limit", 0);
+    reply_find_keys(r, spec);
 }
 
 static void reply_tips(struct reply *r, const struct command *row) {
@@ -77,15 +88,24 @@ static void reply_tips(struct reply *r, const struct command *row) {
 
 /* ---- COMMAND INFO --------------------------------------------------------------------------- */
 
+/* The old description, first, last and step, knows no counted keys. */
+static void reply_key_range(struct reply *r, const struct command *row) {
+    size_t plain = 0;
+    while (plain < key_spec_count(row) && !row->keys[plain].counted) {
+        plain++;
+    }
+    reply_integer(r, plain > 0 ? row->keys[0].first : 0);
+    reply_integer(r, plain > 0 ? row->keys[plain - 1].last : 0);
+    reply_integer(r, plain > 0 ? row->keys[0].step : 0);
+}
+
 static void reply_info(struct reply *r, const struct command *row) {
     size_t specs = key_spec_count(row);
     reply_array(r, 10);
     reply_bulk_cstr(r, row->name);
     reply_integer(r, row->arity);
     reply_bits(r, row->flags, command_flag_text, "");
-    reply_integer(r, row->keys[0].first);
-    reply_integer(r, specs > 0 ? row->keys[specs - 1].last : 0);
-    reply_integer(r, row->keys[0].step);
+    reply_key_range(r, row);
     reply_bits(r, row->acl, acl_category_text, "@");
     reply_tips(r, row);
     reply_set(r, specs);
@@ -358,8 +378,12 @@ static void reply_keys_of_line(struct call *call, bool with_flags) {
     } else {
         size_t mark = reply_defer(&call->reply);
         struct keys_reply k = {.reply = &call->reply, .argv = argv, .with_flags = with_flags};
-        table_keys(row, argv, argc, on_key, &k);
-        reply_defer_array(&call->reply, mark, k.count);
+        if (table_keys(row, argv, argc, on_key, &k)) {
+            reply_defer_array(&call->reply, mark, k.count);
+        } else {
+            call->reply.out->len = mark;
+            reply_error(&call->reply, "ERR Invalid arguments specified for command");
+        }
     }
 }
 

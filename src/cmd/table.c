@@ -2,6 +2,7 @@
 #include "cmd/table.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 
 #include "cmd/call.h"
 #include "handlers_priv.h"
@@ -155,7 +156,19 @@ static uint32_t derive_acl(const struct command *row) {
     if (row->flags & CMD_ADMIN) {
         acl |= ACL_ADMIN | ACL_DANGEROUS;
     }
+    if (row->flags & CMD_BLOCKING) {
+        acl |= ACL_BLOCKING;
+    }
     return acl | (row->flags & CMD_FAST ? ACL_FAST : ACL_SLOW);
+}
+
+/* Where keys stand can be told from the row alone, or it takes the line. */
+static uint32_t derive_flags(const struct command *row) {
+    uint32_t flags = row->flags;
+    for (size_t k = 0; k < COMMAND_KEY_SPECS; k++) {
+        flags |= row->keys[k].counted ? CMD_MOVABLEKEYS : 0;
+    }
+    return flags;
 }
 
 /* Rows are sorted, so a container stands right before its subcommands. */
@@ -175,6 +188,7 @@ void table_setup(void) {
     for (size_t i = 0; i < ROWS; i++) {
         struct command *row = &rows[i];
         row->id = (uint16_t)i;
+        row->flags = derive_flags(row);
         row->acl = derive_acl(row);
         if (strchr(row->name, '|') == NULL) {
             container = row;
@@ -231,16 +245,38 @@ static unsigned flags_of_call(const struct key_spec *spec, const struct bytes *a
     return KEY_OW | KEY_UPDATE;
 }
 
-void table_keys(const struct command *row, const struct bytes *argv, size_t argc,
+/* The last key's place; -1 when the line counts more keys than it has arguments, or none. */
+static long last_key(const struct key_spec *spec, const struct bytes *argv, size_t argc) {
+    if (!spec->counted) {
+        return spec->last >= 0 ? spec->last : (long)argc + spec->last;
+    }
+    char text[32];
+    struct bytes number = argv[spec->first - 1];
+    size_t len = number.len < sizeof text ? number.len : sizeof text - 1;
+    memcpy(text, number.len > 0 ? number.ptr : "", len);
+    text[len] = '\0';
+    long count = strtol(text, NULL, 10); /* "2x" is 2 here, as Redis has it */
+    return count >= 1 && count <= (long)argc - spec->first ? spec->first + count - 1 : -1;
+}
+
+bool table_keys(const struct command *row, const struct bytes *argv, size_t argc,
                 void (*found)(void *ctx, size_t index, unsigned key_flags), void *ctx) {
-    for (size_t k = 0; k < COMMAND_KEY_SPECS && row->keys[k].first > 0; k++) {
+    long last[COMMAND_KEY_SPECS];
+    size_t specs = 0;
+    for (; specs < COMMAND_KEY_SPECS && row->keys[specs].first > 0; specs++) {
+        last[specs] = last_key(&row->keys[specs], argv, argc);
+        if (row->keys[specs].counted && last[specs] < 0) {
+            return false;
+        }
+    }
+    for (size_t k = 0; k < specs; k++) {
         const struct key_spec *spec = &row->keys[k];
-        long last = spec->last >= 0 ? spec->last : (long)argc + spec->last;
         unsigned flags = flags_of_call(spec, argv, argc);
-        for (long i = spec->first; i <= last && i < (long)argc; i += spec->step) {
+        for (long i = spec->first; i <= last[k] && i < (long)argc; i += spec->step) {
             found(ctx, (size_t)i, flags);
         }
     }
+    return true;
 }
 
 /* ---- errors of dispatch --------------------------------------------------------------------- */
