@@ -94,7 +94,9 @@ static void key_positions_agree_with_arity(void **state) {
         for (size_t k = 0; k < COMMAND_KEY_SPECS && row->keys[k].first != 0; k++) {
             const struct key_spec *spec = &row->keys[k];
             assert_true(spec->first > 0 && spec->first < least && spec->step > 0);
-            assert_true(spec->last < least && (spec->last < 0 || spec->last >= spec->first));
+            assert_true(spec->counted || spec->last < 0 || spec->last >= spec->first);
+            assert_true(spec->last < least && (!spec->counted || spec->first > 1));
+            assert_true(!spec->counted || (row->flags & CMD_MOVABLEKEYS));
             assert_int_equal(__builtin_popcount(spec->flags & modes), 1);
             assert_int_equal((row->flags & CMD_WRITE) == 0,
                              (row->keys[0].flags & KEY_RO) && row->keys[1].first == 0);
@@ -232,6 +234,24 @@ static void command_lines_show_their_keys(void **state) {
     check_reply(2, "command getkeys client kill", "-ERR The command has no key arguments\r\n");
 }
 
+/* The line itself says how many keys it has; a line that lies has none at all. */
+static void counted_keys_are_counted(void **state) {
+    (void)state;
+    static const char lie[] = "-ERR Invalid arguments specified for command\r\n";
+    check_reply(2, "command getkeys zunion 2 a b weights 1 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+    check_reply(2, "command getkeys zunion 1 a b", "*1\r\n$1\r\na\r\n");
+    check_reply(2, "command getkeys zinterstore d 1 a", "*2\r\n$1\r\nd\r\n$1\r\na\r\n");
+    check_reply(2, "command getkeys bzmpop 0 2 a b min", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+    check_reply(2, "command getkeys bzpopmin a b 0", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+    check_reply(2, "command getkeys zunion 3 a b", lie);
+    check_reply(2, "command getkeys zunion 0 a b", lie);
+    check_reply(2, "command getkeys zunion -1 a b", lie);
+    check_reply(2, "command getkeys zunion x a b", lie);
+    check_reply(2, "command getkeys zunion 99999999999999999999999999999999999999999999999 a b",
+                lie);
+    check_reply(2, "command getkeys zdiffstore d 2 a", lie);
+}
+
 static void key_flags_follow_the_call(void **state) {
     (void)state;
     check_reply(2, "command getkeysandflags set a b",
@@ -270,6 +290,19 @@ static void info_has_redis_shape(void **state) {
                 "$9\r\nfind_keys\r\n%2\r\n$4\r\ntype\r\n$5\r\nrange\r\n$4\r\nspec\r\n"
                 "%3\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n~0\r\n"
                 "_\r\n");
+}
+
+static void info_tells_of_counted_keys(void **state) {
+    (void)state;
+    check_reply(3, "command info zintercard",
+                "*1\r\n*10\r\n$10\r\nzintercard\r\n:-3\r\n~2\r\n+readonly\r\n+movablekeys\r\n"
+                ":0\r\n:0\r\n:0\r\n~3\r\n+@read\r\n+@sortedset\r\n+@slow\r\n~0\r\n"
+                "~1\r\n%3\r\n$5\r\nflags\r\n~2\r\n+RO\r\n+access\r\n"
+                "$12\r\nbegin_search\r\n%2\r\n$4\r\ntype\r\n$5\r\nindex\r\n$4\r\nspec\r\n"
+                "%1\r\n$5\r\nindex\r\n:1\r\n"
+                "$9\r\nfind_keys\r\n%2\r\n$4\r\ntype\r\n$6\r\nkeynum\r\n$4\r\nspec\r\n"
+                "%3\r\n$9\r\nkeynumidx\r\n:0\r\n$8\r\nfirstkey\r\n:1\r\n"
+                "$7\r\nkeystep\r\n:1\r\n~0\r\n");
 }
 
 static void list_filters(void **state) {
@@ -424,7 +457,7 @@ static void floats_cursors_and_words(void **state) {
     long double real = 0;
     double d = 0;
     uint64_t cursor = 0;
-    fixture_init(&f, 2, "hscan 1.5e1 nan 18446744073709551615 -1 MATCH");
+    fixture_init(&f, 2, "hscan 1.5e1 nan 18446744073709551615 1x MATCH");
     assert_true(args_real(&f.call, 1, &real) && real == 15);
     assert_true(args_double(&f.call, 1, &d) && d == 15);
     assert_true(args_cursor(&f.call, 3, &cursor) && cursor == UINT64_MAX);
@@ -543,8 +576,10 @@ int main(void) {
         cmocka_unit_test(what_is_no_command_is_not_found),
         cmocka_unit_test(lookup_is_fast),
         cmocka_unit_test(command_lines_show_their_keys),
+        cmocka_unit_test(counted_keys_are_counted),
         cmocka_unit_test(key_flags_follow_the_call),
         cmocka_unit_test(info_has_redis_shape),
+        cmocka_unit_test(info_tells_of_counted_keys),
         cmocka_unit_test(list_filters),
         cmocka_unit_test(docs_skip_unknown_names),
         cmocka_unit_test(whole_replies_are_well_formed),
