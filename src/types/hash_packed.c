@@ -94,7 +94,7 @@ struct packed_spot packed_find(const char *run, struct bytes field) {
         i = (size_t)(hit - tags);
         off += sum_bytes(lens + 2 * seen, 2 * (i - seen));
         seen = i;
-        if (lens[2 * i] == field.len && memcmp(run + off, field.ptr, field.len) == 0) {
+        if (bytes_equal(BYTES(run + off, lens[2 * i]), field)) {
             struct bytes value = BYTES(run + off + field.len, lens[2 * i + 1]);
             return (struct packed_spot){.found = true, .index = i, .off = off, .value = value};
         }
