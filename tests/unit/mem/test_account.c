@@ -100,7 +100,7 @@ static void its_options_are_in_force(void **state) {
     assert_int_equal(narenas, 1);
     len = sizeof(decay);
     assert_int_equal(mallctl("opt.dirty_decay_ms", &decay, &len, NULL, 0), 0);
-    assert_int_equal(decay, 1000);
+    assert_int_equal(decay, 100);
 #endif
 }
 
