@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every command by example: a command line, and its reply's canonical text (support/reply.h) as
- * Redis 7.2 gives it. Where the protocols differ the line says which one it is for. The tables run
- * against redis-server too, so a wrong expectation shows; lines that 7.0 does not know are marked.
- *
- * Command lines are words split at blanks; 'single quotes' hold blanks, and \xNN is a byte. */
+/* Every command of the server, of keys, strings and hashes by example; support/example.h says how. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,26 +12,9 @@
 #include <cmocka.h>
 #include <hiredis/hiredis.h>
 
-#include "support/client.h"
-#include "support/reply.h"
-#include "support/server.h"
+#include "support/example.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define ANY NULL /* an answer that is not an error */
-
-enum which { BOTH, RESP2 = 2, RESP3 = 3, NEW = 4 /* 7.2 and later: not sent to the oracle */ };
-
-struct example {
-    const char *command;
-    const char *reply;
-    enum which which;
-};
-
-#define WRONGTYPE "-WRONGTYPE Operation against a key holding the wrong kind of value"
-#define ARITY(name) "-ERR wrong number of arguments for '" name "' command"
-#define NOT_INTEGER "-ERR value is not an integer or out of range"
-#define SYNTAX "-ERR syntax error"
-
 /* clang-format off */
 static const struct example connection[] = {
     {"PING", "+PONG", BOTH}, {"PING hello", "\"hello\"", BOTH}, {"PING a b", ARITY("ping"), BOTH},
@@ -150,88 +129,16 @@ static const struct example hashes[] = {
 };
 /* clang-format on */
 
-static const struct {
-    const char *name;
-    const struct example *rows;
-    size_t count;
-} groups[] = {
-    {"connection", connection, COUNT(connection)},
-    {"server", server_commands, COUNT(server_commands)},
-    {"keys", keys, COUNT(keys)},
-    {"strings", strings, COUNT(strings)},
-    {"hashes", hashes, COUNT(hashes)},
+static const struct example_group groups[] = {
+    EXAMPLES(connection), EXAMPLES(server_commands), EXAMPLES(keys),
+    EXAMPLES(strings),    EXAMPLES(hashes),
 };
 
-/* ---- running a table ---- */
-
-/* Split in place; the count of words. */
-static int split(char *line, const char **argv, size_t *lens, int cap) {
-    int argc = 0;
-    for (char *p = line; *p && argc < cap;) {
-        p += strspn(p, " ");
-        char stop = *p == '\'' ? '\'' : ' ';
-        p += stop == '\'';
-        char *out = p;
-        argv[argc] = p;
-        while (*p && *p != stop) {
-            if (p[0] == '\\' && p[1] == 'x') {
-                char hex[3] = {p[2], p[3], '\0'};
-                *out++ = (char)strtol(hex, NULL, 16);
-                p += 4;
-            } else {
-                *out++ = *p++;
-            }
-        }
-        lens[argc] = (size_t)(out - argv[argc]);
-        argc++;
-        p += *p != '\0';
-        *out = '\0';
-    }
-    return argc;
-}
-
-static bool run_example(struct client *c, const struct example *e) {
-    char *line = strdup(e->command);
-    const char *argv[32];
-    size_t lens[32];
-    int argc = split(line, argv, lens, 32);
-    struct reply *r = client_cmd_argv(c, argc, argv, lens);
-    char *got = reply_text(r);
-    bool ok = r && (e->reply ? strcmp(got, e->reply) == 0 : !reply_is_error(r));
-    if (!ok) {
-        fprintf(stderr, "%s\n  expected %s\n  got      %.2000s\n", e->command,
-                e->reply ? e->reply : "no error", got);
-    }
-    free(got);
-    free(line);
-    reply_free(r);
-    return ok;
-}
-
-static int run_group(const struct server *s, size_t group, int protocol) {
-    struct client *c = server_connect(s);
-    int wrong = 0;
-    client_expect(c, "+OK", "FLUSHALL", NULL);
-    if (protocol == 3) {
-        reply_free(client_cmd(c, "HELLO", "3", NULL));
-    }
-    for (size_t i = 0; i < groups[group].count; i++) {
-        const struct example *e = &groups[group].rows[i];
-        if (e->which == BOTH || (int)e->which == protocol ||
-            (e->which == NEW && s->kind == SERVER_GOBLIN)) {
-            wrong += !run_example(c, e);
-        }
-    }
-    client_close(c);
-    return wrong;
-}
+/* ---- running them ---- */
 
 static void run_all(enum server_kind kind, int protocol) {
     struct server *s = server_start(kind, NULL);
-    int wrong = 0;
-    for (size_t g = 0; g < COUNT(groups); g++) {
-        wrong += run_group(s, g, protocol);
-    }
+    int wrong = examples_run(s, groups, COUNT(groups), protocol);
     server_stop(s);
     assert_int_equal(wrong, 0);
 }
