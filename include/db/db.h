@@ -160,11 +160,15 @@ static inline void db_after_write(struct db *db, uint64_t changes) {
     }
 }
 
-/* Delete up to max_keys that are due. True while more are. O(log n) a key. */
+/* Delete up to max_keys that are due, which is from the millisecond after their expiry on. True while more are. O(log n) a key. */
 bool db_expire_due(struct db *db, size_t max_keys);
 
-/* When the next key of the set is due, ms since 1970; INT64_MAX when none. */
+/* The earliest expiry of the set, ms since 1970; INT64_MAX when nothing expires. */
 int64_t dbset_next_due_ms(const struct dbset *set);
+
+/* Move up to max_records live records out of thinning arena units, for the work that writes left behind. True while
+ * there is more to do. Invalidates entries. */
+bool db_compact(struct db *db, size_t max_records);
 
 /* Free detached values and databases, about `budget` allocations' worth. True while more is to do.
  */

@@ -93,7 +93,7 @@ static void walk_visit(void *arg, uint64_t ref) {
     const struct walk *walk = arg;
     struct entry e;
     entry_load(walk->db, 0, ref, &e);
-    if (e.expire_ms == DB_NO_EXPIRY || e.expire_ms > walk->db->set->now_ms) {
+    if (e.expire_ms == DB_NO_EXPIRY || e.expire_ms >= walk->db->set->now_ms) {
         walk->fn(walk->arg, &e);
     }
 }
@@ -116,7 +116,7 @@ bool db_random(struct db *db, struct rng *rng, struct entry *out) {
         }
         entry_load(db, 0, ref, out);
         out->hash = db->index.ops->hash_of(db, ref);
-        if (out->expire_ms == DB_NO_EXPIRY || out->expire_ms > db->set->now_ms) {
+        if (out->expire_ms == DB_NO_EXPIRY || out->expire_ms >= db->set->now_ms) {
             return true;
         }
     }
@@ -129,7 +129,7 @@ bool db_expire_due(struct db *db, size_t max_keys) {
     struct dbset *set = db->set;
     for (size_t done = 0; done < max_keys; done++) {
         struct order_entry due;
-        if (!order_first(&db->expiries, &due) || order_key_to_i64(due.key) > set->now_ms) {
+        if (!order_first(&db->expiries, &due) || order_key_to_i64(due.key) >= set->now_ms) {
             return false;
         }
         struct entry e;
@@ -150,6 +150,10 @@ int64_t dbset_next_due_ms(const struct dbset *set) {
         }
     }
     return next;
+}
+
+bool db_compact(struct db *db, size_t max_records) {
+    return arena_wants_evacuation(&db->arena) && arena_evacuate(&db->arena, max_records);
 }
 
 int64_t db_average_ttl_ms(const struct db *db) {

@@ -107,7 +107,7 @@ bool db_find(struct db *db, struct bytes key, uint64_t hash, enum db_touch touch
     uint64_t ref = swiss_find(&db->index, hash, key);
     if (ref != SWISS_NONE) {
         entry_load(db, hash, ref, out);
-        if (UNLIKELY(out->expire_ms != DB_NO_EXPIRY && out->expire_ms <= set->now_ms)) {
+        if (UNLIKELY(out->expire_ms != DB_NO_EXPIRY && out->expire_ms < set->now_ms)) {
             entry_delete(out);
             set->stats.expired++;
             ref = SWISS_NONE;

@@ -8,9 +8,11 @@
 #include "server/server.h"
 
 #define UPKEEP_PERIOD_MS 1
+#define CRON_PERIOD_MS(s) (1000 / (s)->config.hz) /* hz is 1..500 */
 #define UPKEEP_BUDGET_US 250
 #define EXPIRE_KEYS_A_STEP 16
 #define REAP_A_STEP 64
+#define COMPACT_RECORDS_A_STEP 64
 /* Clients looked at in one cron for having been idle too long: all of them within a second, and at
  * least this many. */
 #define TIMEOUT_CLIENTS_MIN 16
@@ -42,11 +44,24 @@ static bool reap_some(struct server *s, int64_t deadline_us) {
     return false;
 }
 
+/* True while some database has records to move. */
+static bool compact_some(struct server *s, int64_t deadline_us) {
+    for (size_t i = 0; i < s->dbs->count; i++) {
+        while (db_compact(s->dbs->dbs[i], COMPACT_RECORDS_A_STEP)) {
+            if (clock_monotonic_us() >= deadline_us) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void run_upkeep(struct server *s) {
     context_refresh_clock(&s->cx);
     int64_t start_us = clock_monotonic_us();
     bool more = expire_some(s, start_us + UPKEEP_BUDGET_US);
     more |= reap_some(s, start_us + 2 * UPKEEP_BUDGET_US);
+    more |= compact_some(s, start_us + 2 * UPKEEP_BUDGET_US);
     if (more) {
         cron_poke(s);
     } else {
@@ -59,10 +74,22 @@ static void fire_upkeep(struct loop *loop, struct loop_timer *timer) {
     run_upkeep(CONTAINER_OF(timer, struct server, upkeep));
 }
 
-void cron_poke(struct server *s) {
+static void start_upkeep(struct server *s, int64_t delay_ms) {
     if (!loop_timer_running(&s->upkeep)) {
-        enum status st = loop_timer_start(s->loop, &s->upkeep, UPKEEP_PERIOD_MS, UPKEEP_PERIOD_MS);
+        enum status st = loop_timer_start(s->loop, &s->upkeep, delay_ms, UPKEEP_PERIOD_MS);
         (void)st; /* without memory for a timer the next cron does it */
+    }
+}
+
+void cron_poke(struct server *s) {
+    start_upkeep(s, UPKEEP_PERIOD_MS);
+}
+
+/* A key that is due before the next cron is removed on time, not with it. */
+static void watch_next_due(struct server *s) {
+    int64_t next_ms = s->dbs->active_expire ? dbset_next_due_ms(s->dbs) : INT64_MAX;
+    if (next_ms - s->cx.now_ms < CRON_PERIOD_MS(s)) {
+        start_upkeep(s, next_ms < s->cx.now_ms ? 1 : next_ms - s->cx.now_ms + 1);
     }
 }
 
@@ -117,6 +144,7 @@ static void fire_cron(struct loop *loop, struct loop_timer *timer) {
     rates_sample(&s->cx.rates, &s->metrics, clock_monotonic_us());
     context_sample_memory(&s->cx);
     account_decay();
+    watch_next_due(s);
     if (s->config.timeout > 0) {
         close_idle_clients(s);
     }
@@ -127,9 +155,7 @@ enum status cron_setup(struct server *s) {
     s->upkeep.fire = fire_upkeep;
     s->deadline.fire = fire_deadline;
     s->deadline_ms = INT64_MAX;
-    int64_t period_ms = 1000 / s->config.hz;
-    period_ms = period_ms > 0 ? period_ms : 1;
-    return loop_timer_start(s->loop, &s->cron, period_ms, period_ms);
+    return loop_timer_start(s->loop, &s->cron, CRON_PERIOD_MS(s), CRON_PERIOD_MS(s));
 }
 
 void cron_teardown(struct server *s) {

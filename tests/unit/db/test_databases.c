@@ -56,7 +56,7 @@ static void a_due_key_is_gone(void **state) {
     rng_init(&rng, 1);
     create(&f, LARGE_CHUNK, 128, 64);
     struct db *db = f.set->dbs[0];
-    static const int64_t past[] = {NOW, NOW - 1, 0, -1, INT64_MIN + 1};
+    static const int64_t past[] = {NOW - 1, NOW - 2, 0, -1, INT64_MIN + 1};
     for (uint64_t i = 0; i < ARRAY_LEN(past); i++) {
         put_number(db, i, past[i]);
         assert_false(db_random(db, &rng, &e));
@@ -71,6 +71,8 @@ static void a_due_key_is_gone(void **state) {
     }
     assert_int_equal(f.set->stats.expired, 2 * ARRAY_LEN(past));
     put_number(db, 1, NOW + 1);
+    assert_true(find_number(db, 1, &e));
+    f.set->now_ms++; /* its last millisecond */
     assert_true(find_number(db, 1, &e));
     f.set->now_ms++;
     assert_false(find_number(db, 1, &e));
@@ -110,7 +112,7 @@ static void exactly_the_due_keys_are_deleted_in_order(void **state) {
         f.set->now_ms = NOW + t;
         uint64_t is_due = 0;
         for (uint64_t i = 0; i < KEYS; i++) {
-            is_due += due[i] != DB_NO_EXPIRY && due[i] > NOW + t - 7 && due[i] <= NOW + t;
+            is_due += due[i] != DB_NO_EXPIRY && due[i] >= NOW + t - 7 && due[i] < NOW + t;
         }
         if (is_due > 3) {
             int64_t before = dbset_next_due_ms(f.set);
@@ -121,9 +123,9 @@ static void exactly_the_due_keys_are_deleted_in_order(void **state) {
         assert_false(db_expire_due(db, KEYS));
         left -= is_due;
         assert_int_equal(db_count(db), left);
-        assert_true(dbset_next_due_ms(f.set) > f.set->now_ms);
+        assert_true(dbset_next_due_ms(f.set) >= f.set->now_ms);
     }
-    f.set->now_ms = NOW + TIMES;
+    f.set->now_ms = NOW + TIMES + 1;
     while (db_expire_due(db, 10)) {
     }
     for (uint64_t i = 0; i < KEYS; i++) {
@@ -256,7 +258,7 @@ static void random_keys_are_uniform(void **state) {
     }
     print_message("chi-square %.0f of %d keys\n", sum, KEYS);
     assert_true(sum < KEYS - 1 + 4 * 63.2); /* standard deviation: sqrt(2 * 1999) */
-    f.set->now_ms = NOW + 1000;
+    f.set->now_ms = NOW + 1001;
     for (int i = 0; i < 1000; i++) {
         assert_true(db_random(db, &rng, &e));
         assert_int_equal(number_of(&e) % 2, 0);
@@ -428,7 +430,7 @@ static void churn_with_expiries_stays_lean_and_right(void **state) {
                   memory.arena.dead_bytes, memory.arena.reserved_bytes);
     assert_true(memory.arena.reserved_bytes <= memory.arena.live_bytes * 5 / 4 + 2 * SMALL_CHUNK);
     db_check(db);
-    f.set->now_ms = NOW + 1000;
+    f.set->now_ms = NOW + 1001;
     assert_false(db_expire_due(db, SIZE_MAX));
     db_check(db);
     assert_int_equal(dbset_next_due_ms(f.set), INT64_MAX);
