@@ -182,7 +182,7 @@ static void walks_leave_out_what_is_due(void **state) {
     create(&f, LARGE_CHUNK, 128, 64);
     struct db *db = f.set->dbs[0];
     for (uint64_t i = 0; i < 1000; i++) {
-        put_number(db, i, i % 4 == 0 ? NOW : i % 4 == 1 ? NOW + 1 : DB_NO_EXPIRY);
+        put_number(db, i, i % 4 == 0 ? NOW - 1 : i % 4 == 1 ? NOW + 1 : DB_NO_EXPIRY);
     }
     struct seen *seen = calloc(2, sizeof(*seen));
     uint64_t cursor = 0;
