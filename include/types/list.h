@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* list: elements in order, by position.
+ *
+ *   index     position from the head, from 0; callers resolve negative ones
+ *   end       head or tail
+ *
+ * VALUE_PACKED, small ones, in the key's record (drawn for two elements; lengths as in
+ * types/varlen.h):
+ *
+ *   +-----------+-----+---------+-----+---------+
+ *   | count u16 | len | element | len | element |
+ *   +-----------+-----+---------+-----+---------+
+ *   10 elements of 8 bytes: 2 + 10 x 9 = 92 bytes
+ *
+ * VALUE_HEAP: a struct list: a ds/seq, packed blocks of elements under a counted tree. Any position
+ * is reached in O(log n), both ends in O(1); 16-byte elements take 17.4 bytes each, all told.
+ *
+ * Arguments are views, copied. Views returned are good until the next write. "ST_NOMEM" everywhere
+ * means the list is as before. n is the number of elements, k of those visited or removed. */
+#ifndef TYPES_LIST_H
+#define TYPES_LIST_H
+
+#include "types/value.h"
+
+struct list; /* the VALUE_HEAP object */
+
+/* A new empty packed list is these bytes. */
+#define LIST_EMPTY_LEN 2
+extern const char list_empty[LIST_EMPTY_LEN];
+
+enum list_end { LIST_HEAD, LIST_TAIL };
+
+uint64_t list_count(const struct value *v);
+
+/* Append at an end. O(1). */
+MUST_CHECK enum status list_push(struct value *v, enum list_end end, struct bytes element);
+
+/* Make element the one at index, moving it and those behind back; index <= count. O(log n). */
+MUST_CHECK enum status list_insert(struct value *v, uint64_t index, struct bytes element);
+
+/* Replace the element at index < count. O(log n). */
+MUST_CHECK enum status list_set(struct value *v, uint64_t index, struct bytes element);
+
+/* The element at an index; false when index >= count. O(log n), O(1) at both ends. */
+bool list_at(const struct value *v, uint64_t index, struct bytes *element);
+
+/* Remove count elements from index on (fewer when the list ends first); the number removed. Never
+ * fails. O(log n + k). The caller deletes the key when nothing is left. */
+uint64_t list_remove(struct value *v, uint64_t index, uint64_t count);
+
+/* Remove up to max (0: all) elements equal to element, from the head on, or from the tail on when
+ * from_tail; the number removed. Never fails. O(n). */
+uint64_t list_remove_equal(struct value *v, struct bytes element, uint64_t max, bool from_tail);
+
+/* Walk from an index, forward or backward. list_fetch fills up to cap elements; 0 at the end. The
+ * list must not change between calls. Blocks ahead are prefetched. */
+struct list_iter {
+    const struct value *value;
+    uint64_t index; /* of the next element when forward; one behind it when backward */
+    bool backward;
+    uint64_t offset;            /* packed: where that element starts */
+    unsigned char seq_iter[64]; /* heap: a struct seq_iter */
+};
+void list_iter_init(struct list_iter *it, const struct value *v, uint64_t index, bool backward);
+size_t list_fetch(struct list_iter *it, struct bytes *out, size_t cap);
+
+/* Build from elements in order. v must be an empty packed list. For STORE commands and loading. */
+MUST_CHECK enum status list_build(struct value *v, const struct bytes *elements, size_t count);
+
+/* Batch stage: prefetch what list_at(index) will touch, as far as that is known without waiting. */
+void list_prefetch(const struct value *v, uint64_t index);
+
+/* The object behind VALUE_HEAP. */
+bool list_free_step(struct list *l, size_t budget);
+MUST_CHECK enum status list_clone(const struct list *l, struct list **out);
+size_t list_bytes_held(const struct list *l);
+bool list_object_is_big(const struct list *l);
+
+/* Verify a packed run or a list object. Aborts on a fault. */
+void list_check(const struct value *v);
+
+#endif
