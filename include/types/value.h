@@ -102,6 +102,12 @@ static inline void value_image_of(const struct value *v, struct value_image *ima
 /* Free what an image owns that was not stored after all. */
 void value_image_discard(enum value_type type, struct value_image *image);
 
+/* Batch stages of a look-up by member or field, of a value that has an index of its own: first prefetch the index group,
+ * later the record it likely names. */
+bool value_has_index(const struct value *v);
+void value_prefetch_index(const struct value *v, uint64_t member_hash);
+void value_prefetch_record(const struct value *v, uint64_t member_hash);
+
 /* Verify the value's own invariants. Aborts on a fault. */
 void value_check(const struct value *v);
 

@@ -10,7 +10,6 @@
 #include "cmd/client.h"
 #include "cmd/context.h"
 #include "cmd/table.h"
-#include "types/hash.h"
 
 /* Reply bytes that make a client's output worth sending before its batch is over. */
 #define FLUSH_EARLY_BYTES ((size_t)256 * 1024)
@@ -27,7 +26,7 @@ struct plan {
     uint64_t key_hash, field_hash;
     uint64_t ref; /* the key's likely record */
     bool has_key;
-    bool in_table; /* value is a hash with an index of its own */
+    bool in_table; /* value has an index of its own */
     struct value value;
 };
 
@@ -71,10 +70,10 @@ static void stage_field(const struct batch *b, struct plan *plans) {
             continue;
         }
         db_peek_likely(p->db, p->ref, &p->value);
-        p->in_table = p->value.type == VALUE_HASH && p->value.encoding == VALUE_HEAP;
+        p->in_table = value_has_index(&p->value);
         if (p->in_table) {
             p->field_hash = hash_bytes(p->argv[field]);
-            hash_prefetch_index(&p->value, p->field_hash);
+            value_prefetch_index(&p->value, p->field_hash);
         }
     }
 }
@@ -82,7 +81,7 @@ static void stage_field(const struct batch *b, struct plan *plans) {
 static void stage_field_record(const struct batch *b, struct plan *plans) {
     for (size_t i = 0; i < b->len; i++) {
         if (plans[i].in_table) {
-            hash_prefetch_record(&plans[i].value, plans[i].field_hash);
+            value_prefetch_record(&plans[i].value, plans[i].field_hash);
         }
     }
 }

@@ -22,6 +22,9 @@ struct type_ops {
     size_t (*bytes)(const struct value *v);
     bool (*is_big)(const struct value *v);
     void (*check)(const struct value *v);
+    /* Batch stages of a look-up by member or field; NULL: there is nothing to prefetch. */
+    void (*prefetch_index)(const struct value *v, uint64_t member_hash);
+    void (*prefetch_record)(const struct value *v, uint64_t member_hash);
 };
 
 static const char *string_encoding_name(const struct value *v) {
@@ -122,11 +125,13 @@ static bool zset_is_big(const struct value *v) {
 
 static const struct type_ops type_table[VALUE_TYPES] = {
     [VALUE_STRING] = {"string", string_encoding_name, string_free_step, string_clone, string_bytes,
-                      string_is_big, string_check},
+                      string_is_big, string_check, NULL, NULL},
     [VALUE_ZSET] = {"zset", zset_encoding_name, zset_free_object, zset_clone_object,
-                    zset_object_bytes, zset_is_big, zset_check},
+                    zset_object_bytes, zset_is_big, zset_check, zset_prefetch_index,
+                    zset_prefetch_record},
     [VALUE_HASH] = {"hash", hash_encoding_name, hash_free_object, hash_clone_object,
-                    hash_object_bytes, hash_is_big, hash_check},
+                    hash_object_bytes, hash_is_big, hash_check, hash_prefetch_index,
+                    hash_prefetch_record},
 };
 
 /* ---- public -------------------------------------------------------------------------------- */
@@ -174,4 +179,16 @@ size_t value_heap_bytes(const struct value *v) {
 
 void value_check(const struct value *v) {
     type_table[v->type].check(v);
+}
+
+bool value_has_index(const struct value *v) {
+    return v->encoding == VALUE_HEAP && type_table[v->type].prefetch_index != NULL;
+}
+
+void value_prefetch_index(const struct value *v, uint64_t member_hash) {
+    type_table[v->type].prefetch_index(v, member_hash);
+}
+
+void value_prefetch_record(const struct value *v, uint64_t member_hash) {
+    type_table[v->type].prefetch_record(v, member_hash);
 }
