@@ -112,18 +112,18 @@ enum key_flag {
 };
 
 /* Keys stand at arguments first, first + step, ... up to last; last < 0 counts from the end (-1 the
- * last argument). first 0: no spec.
- *
- * counted: how many there are stands in the line, right before the first ("ZUNION 2 a b"); last is
- * not used. KEYS_COUNTED(2, KEY_RO) is such a spec. */
+ * last argument). first 0: no spec. last KEYS_COUNTED: how many there are stands in the line itself,
+ * right before the first ("ZUNION 2 a b"). */
 struct key_spec {
     int8_t first, last, step;
     uint16_t flags; /* enum key_flag */
-    bool counted;
 };
 
-#define KEYS_COUNTED(first_, flags_)                                                               \
-    { .first = (first_), .step = 1, .flags = (flags_), .counted = true }
+#define KEYS_COUNTED INT8_MIN
+
+static inline bool key_spec_is_counted(const struct key_spec *spec) {
+    return spec->last == KEYS_COUNTED;
+}
 
 /* Fields of the collection at keys[0] stand at arguments first, first + step, ... up to last, as in
  * key_spec; first 0: none. Data for prefetching, never for execution. */

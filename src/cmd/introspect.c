@@ -46,10 +46,10 @@ static size_t key_spec_count(const struct command *row) {
  * counts from the end; "keynumidx" and "firstkey" are relative to it as well. */
 static void reply_find_keys(struct reply *r, const struct key_spec *spec) {
     reply_map(r, 2);
-    reply_pair_cstr(r, "type", spec->counted ? "keynum" : "range");
+    reply_pair_cstr(r, "type", key_spec_is_counted(spec) ? "keynum" : "range");
     reply_bulk_cstr(r, "spec");
     reply_map(r, 3);
-    if (spec->counted) {
+    if (key_spec_is_counted(spec)) {
         reply_pair_integer(r, "keynumidx", 0);
         reply_pair_integer(r, "firstkey", 1);
         reply_pair_integer(r, "keystep", spec->step);
@@ -70,7 +70,7 @@ static void reply_key_spec(struct reply *r, const struct key_spec *spec) {
     reply_pair_cstr(r, "type", "index");
     reply_bulk_cstr(r, "spec");
     reply_map(r, 1);
-    reply_pair_integer(r, "index", spec->counted ? spec->first - 1 : spec->first);
+    reply_pair_integer(r, "index", key_spec_is_counted(spec) ? spec->first - 1 : spec->first);
     reply_bulk_cstr(r, "find_keys");
     reply_find_keys(r, spec);
 }
@@ -91,7 +91,7 @@ static void reply_tips(struct reply *r, const struct command *row) {
 /* The old description, first, last and step, knows no counted keys. */
 static void reply_key_range(struct reply *r, const struct command *row) {
     size_t plain = 0;
-    while (plain < key_spec_count(row) && !row->keys[plain].counted) {
+    while (plain < key_spec_count(row) && !key_spec_is_counted(&row->keys[plain])) {
         plain++;
     }
     reply_integer(r, plain > 0 ? row->keys[0].first : 0);

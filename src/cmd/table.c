@@ -166,7 +166,7 @@ static uint32_t derive_acl(const struct command *row) {
 static uint32_t derive_flags(const struct command *row) {
     uint32_t flags = row->flags;
     for (size_t k = 0; k < COMMAND_KEY_SPECS; k++) {
-        flags |= row->keys[k].counted ? CMD_MOVABLEKEYS : 0;
+        flags |= key_spec_is_counted(&row->keys[k]) ? CMD_MOVABLEKEYS : 0;
     }
     return flags;
 }
@@ -247,7 +247,7 @@ static unsigned flags_of_call(const struct key_spec *spec, const struct bytes *a
 
 /* The last key's place; -1 when the line counts more keys than it has arguments, or none. */
 static long last_key(const struct key_spec *spec, const struct bytes *argv, size_t argc) {
-    if (!spec->counted) {
+    if (!key_spec_is_counted(spec)) {
         return spec->last >= 0 ? spec->last : (long)argc + spec->last;
     }
     char text[32];
@@ -265,7 +265,7 @@ bool table_keys(const struct command *row, const struct bytes *argv, size_t argc
     size_t specs = 0;
     for (; specs < COMMAND_KEY_SPECS && row->keys[specs].first > 0; specs++) {
         last[specs] = last_key(&row->keys[specs], argv, argc);
-        if (row->keys[specs].counted && last[specs] < 0) {
+        if (key_spec_is_counted(&row->keys[specs]) && last[specs] < 0) {
             return false;
         }
     }
