@@ -120,22 +120,20 @@ static bool pop_first(struct call *call, size_t first_key, size_t count, const s
 /* MIN|MAX [COUNT count] from argument i on. */
 static bool parse_where(struct call *call, size_t i, struct pop *pop) {
     bool min = args_is(call, i, "MIN"), max = args_is(call, i, "MAX");
-    int64_t count = 1;
-    if (!min && !max) {
+    int64_t count = 0; /* none given yet */
+    bool ok = min || max;
+    for (i++; ok && i < call->argc; i += 2) {
+        ok = count == 0 && args_is(call, i, "COUNT") && i + 1 < call->argc;
+        if (ok && !args_i64_range(call, i + 1, 1, INT64_MAX, &count,
+                                  "ERR count should be greater than 0")) {
+            return false;
+        }
+    }
+    if (!ok) {
         args_syntax_error(call);
         return false;
     }
-    if (i + 1 < call->argc) {
-        if (i + 3 < call->argc || !args_is(call, i + 1, "COUNT") || i + 2 >= call->argc) {
-            args_syntax_error(call);
-            return false;
-        }
-        if (!args_i64_range(call, i + 2, 1, INT64_MAX, &count,
-                            "ERR count should be greater than 0")) {
-            return false;
-        }
-    }
-    *pop = (struct pop){.count = (uint64_t)count, .from_max = max, .nested = true};
+    *pop = (struct pop){.count = count > 0 ? (uint64_t)count : 1, .from_max = max, .nested = true};
     return true;
 }
 
