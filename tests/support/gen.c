@@ -18,8 +18,8 @@ struct text {
     { (s), sizeof(s) - 1 }
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Keys that may hold anything; the generator adds s0..s7 (mostly strings), h0..h7 (mostly hashes)
- * and one key of a thousand bytes. */
+/* Keys that may hold anything; the generator adds s0..s7 (mostly strings), h0..h7 (mostly hashes),
+ * z0..z7 (mostly sorted sets) and one key of a thousand bytes. */
 static const struct text odd_keys[] = {
     TEXT(""), TEXT("bin\0\r\n\xff"), TEXT("a"), TEXT("key:{tag}:1"), TEXT("*"), TEXT("[x]")};
 
@@ -93,6 +93,69 @@ static const struct text offsets[] = {
     TEXT("-1"),   TEXT("-2"),  TEXT("-10"),        TEXT("-1000000"),
     TEXT("4000"), TEXT("abc"), TEXT("1000000000"), TEXT("-9223372036854775808"),
     TEXT("1.0"),  TEXT(""),    TEXT("4294967296"), TEXT("9223372036854775807")};
+
+/* No sums of these depend on anything but the order they are added in. */
+static const struct text scores[] = {TEXT("0"),
+                                     TEXT("1"),
+                                     TEXT("2"),
+                                     TEXT("-1"),
+                                     TEXT("0.1"),
+                                     TEXT("-2.5"),
+                                     TEXT("1e3"),
+                                     TEXT("1e10"),
+                                     TEXT("70000"),
+                                     TEXT("inf"),
+                                     TEXT("-inf"),
+                                     TEXT("1e308"),
+                                     TEXT("1e-300"),
+                                     TEXT("-0"),
+                                     TEXT("3.0000000000000004"),
+                                     TEXT("9007199254740993"),
+                                     TEXT("-9223372036854775808"),
+                                     TEXT("128"),
+                                     TEXT("-129"),
+                                     TEXT("0x1p-3"),
+                                     TEXT("+7")};
+static const struct text bad_scores[] = {TEXT("nan"), TEXT("abc"), TEXT(""),   TEXT("1e400"),
+                                         TEXT(" 1"),  TEXT("1 "),  TEXT("(1"), TEXT("1\0002")};
+
+static const struct text score_bounds[] = {
+    TEXT("-inf"),  TEXT("+inf"), TEXT("0"),  TEXT("(0"),  TEXT("10"),   TEXT("(10"), TEXT("-5"),
+    TEXT("(-5"),   TEXT("1"),    TEXT("(1"), TEXT("5.5"), TEXT("1000"), TEXT("inf"), TEXT("(inf"),
+    TEXT("(-inf"), TEXT("1e10"), TEXT("20"), TEXT("3"),   TEXT("-20"),  TEXT("(2")};
+static const struct text odd_bounds[] = {
+    TEXT(""),   TEXT("("),     TEXT("abc"), TEXT("nan"), TEXT(" 1"),     TEXT("1 "),    TEXT("((1"),
+    TEXT("[1"), TEXT("1e400"), TEXT("-"),   TEXT("+"),   TEXT("1\0002"), TEXT("1e-400")};
+
+static const struct text lex_bounds[] = {
+    TEXT("-"),  TEXT("+"),     TEXT("[m1"), TEXT("(m1"),  TEXT("[m5"),   TEXT("(m5"),
+    TEXT("[m"), TEXT("(m9"),   TEXT("[m3"), TEXT("(m30"), TEXT("["),     TEXT("("),
+    TEXT("[z"), TEXT("(\xff"), TEXT("-"),   TEXT("+"),    TEXT("[m2\0"), TEXT("(M")};
+static const struct text odd_lex_bounds[] = {TEXT(""),   TEXT("m1"),  TEXT("-1"),
+                                             TEXT("+m"), TEXT("inf"), TEXT("--")};
+
+static const struct text limits[] = {TEXT("0"),
+                                     TEXT("1"),
+                                     TEXT("2"),
+                                     TEXT("5"),
+                                     TEXT("10"),
+                                     TEXT("-1"),
+                                     TEXT("-3"),
+                                     TEXT("100"),
+                                     TEXT("9223372036854775807"),
+                                     TEXT("-9223372036854775808"),
+                                     TEXT("abc"),
+                                     TEXT("1.5"),
+                                     TEXT("0"),
+                                     TEXT("3"),
+                                     TEXT("20"),
+                                     TEXT("-2"),
+                                     TEXT("-10"),
+                                     TEXT("1")};
+
+static const struct text weights[] = {TEXT("1"),   TEXT("2"),  TEXT("0"),   TEXT("-1"),
+                                      TEXT("0.5"), TEXT("3"),  TEXT("inf"), TEXT("-inf"),
+                                      TEXT("1e3"), TEXT("10"), TEXT("abc"), TEXT("nan")};
 
 static const struct text small_counts[] = {TEXT("1"),   TEXT("2"),   TEXT("5"),  TEXT("10"),
                                            TEXT("100"), TEXT("0"),   TEXT("-1"), TEXT("abc"),
@@ -212,7 +275,7 @@ static const struct row rows[] = {
     {10, COMPARE_EXACT, "COPY %k %k {|||DB %d|REPLACE|DB %d REPLACE|REPLACE REPLACE|%w|DB}", false},
     {6, COMPARE_EXACT, "MOVE %k %d", false},
     {4, COMPARE_SORTED, "KEYS %p", false},
-    {3, COMPARE_SCAN, "SCAN 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|TYPE string|TYPE hash COUNT 100|TYPE list|COUNT|%w x|%w}", true},
+    {3, COMPARE_SCAN, "SCAN 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|TYPE string|TYPE hash COUNT 100|TYPE zset|TYPE list|COUNT|%w x|%w}", true},
     {1, COMPARE_EXACT, "SCAN {abc|1x||1 MATCH|0 COUNT 0|0 COUNT -5|0 COUNT x|0 FOO}", true},
     {2, COMPARE_RANDKEY, "RANDOMKEY", true},
     {8, COMPARE_EXACT, "EXPIRE %k %e " EXPIRE_TAIL, false},
@@ -261,6 +324,49 @@ static const struct row rows[] = {
     {1, COMPARE_EXACT, "HRANDFIELD %h {%r FOO|5 WITHVALUES x|abc|9223372036854775808|-9223372036854775808|-4611686018427387905 WITHVALUES}", true},
     {4, COMPARE_SCAN, "HSCAN {%h|%k} 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|COUNT|%w x}", true},
     {1, COMPARE_EXACT, "HSCAN %h {abc|1x||0 COUNT 0|0 COUNT x|0 FOO}", true},
+    /* sorted sets */
+    {60, COMPARE_EXACT, "ZADD {%z|%z|%k} %S%m+", false},
+    {25, COMPARE_EXACT, "ZADD %z {NX|XX|GT|LT|CH|CH|XX GT|XX LT CH|GT CH|LT CH|NX CH|NX XX|GT LT|NX GT|%w} %S%m+", false},
+    {10, COMPARE_SCORES, "ZADD %z {INCR|NX INCR|XX INCR|GT INCR|LT INCR|INCR CH|XX GT INCR} {%S%m|%S%m|%S%m|%S%m+}", false},
+    {4, COMPARE_EXACT, "ZADD %z {|%S|%S%m %S|%m%S|CH|INCR}", false},
+    {1, COMPARE_EXACT, "ZADD %z %S %l", false},
+    {14, COMPARE_SCORES, "ZINCRBY {%z|%z|%k} %S %m", false},
+    {14, COMPARE_EXACT, "ZREM {%z|%z|%k} %m+", false},
+    {6, COMPARE_EXACT, "ZCARD {%z|%k}", false},
+    {14, COMPARE_SCORES, "ZSCORE {%z|%z|%k} %m", false},
+    {8, COMPARE_SCORES, "ZMSCORE {%z|%z|%k} %m+", false},
+    {14, COMPARE_EXACT, "{ZRANK|ZREVRANK} {%z|%z|%k} %m", true},
+    {10, COMPARE_EXACT, "ZCOUNT {%z|%z|%k} %x %x", false},
+    {12, COMPARE_EXACT, "ZADD %q 0 %m {0 %m|0 %m 0 %m|0 %m 0 %m 0 %m|}", true},
+    {3, COMPARE_EXACT, "{ZREM %q %m+|DEL %q|ZPOPMIN %q 3|ZREMRANGEBYLEX %q %y %y}", true},
+    {8, COMPARE_EXACT, "ZLEXCOUNT %q %y {%y|%y|%y|%y|%y|%y %w|}", true},
+    {12, COMPARE_SCORES, "ZRANGE {%z|%z|%k} %L %L {||REV|WITHSCORES|REV WITHSCORES|LIMIT %L %L|%w}", false},
+    {12, COMPARE_SCORES, "ZRANGE {%z|%z|%k} %x %x BYSCORE {||REV|WITHSCORES|REV WITHSCORES|LIMIT %L %L|LIMIT %L %L REV WITHSCORES|LIMIT %L|BYLEX|%w}", false},
+    {10, COMPARE_EXACT, "ZRANGE %q %y %y BYLEX {||REV|LIMIT %L %L|REV LIMIT %L %L|WITHSCORES|REV REV|%w}", true},
+    {8, COMPARE_SCORES, "ZREVRANGE {%z|%k} %L %L {||WITHSCORES|REV|%w}", false},
+    {10, COMPARE_SCORES, "{ZRANGEBYSCORE|ZREVRANGEBYSCORE} {%z|%z|%k} %x %x {||WITHSCORES|LIMIT %L %L|WITHSCORES LIMIT %L %L|LIMIT 1|%w}", false},
+    {10, COMPARE_EXACT, "{ZRANGEBYLEX|ZREVRANGEBYLEX} %q %y %y {||LIMIT %L %L|WITHSCORES|%w}", true},
+    {5, COMPARE_EXACT, "ZRANGESTORE %z %z {%L %L|%L %L REV|%x %x BYSCORE|%x %x BYSCORE LIMIT %L %L|%L %L WITHSCORES|%k}", false},
+    {3, COMPARE_EXACT, "ZREMRANGEBYRANK {%z|%k} {%L %L|0 0|-1 -1|3 5}", false},
+    {3, COMPARE_EXACT, "ZREMRANGEBYSCORE {%z|%k} %x %x", false},
+    {2, COMPARE_EXACT, "ZRANGESTORE %z %q %y %y BYLEX {|LIMIT %L %L|REV}", true},
+    {10, COMPARE_SCORES, "{ZPOPMIN|ZPOPMAX} {%z|%z|%k} {|||1|2|5|0|%n|%w}", false},
+    {6, COMPARE_SCORES, "ZMPOP {1 %z|2 %z %z|3 %z %z %k|%n %z} {MIN|MAX|MIN COUNT %n|MAX COUNT 2|MIN COUNT|%w}", false},
+    {3, COMPARE_SCORES, "{BZPOPMIN|BZPOPMAX} {%z|%z %z|%z %z %k} {0.001|0.002|abc|-1}", true},
+    {2, COMPARE_SCORES, "BZMPOP {0.001|0.002|abc|-1} {1 %z|2 %z %z|3 %z %k %z|3 %z|0 %z} {MIN|MAX|MIN COUNT %n|%w}", true},
+    {4, COMPARE_RANDOM, "ZRANDMEMBER {%z|%z|%k} {|%r|%r WITHSCORES}", true},
+    {1, COMPARE_EXACT, "ZRANDMEMBER %z {%r FOO|5 WITHSCORES x|abc|9223372036854775808|-9223372036854775808|-4611686018427387905 WITHSCORES}", true},
+    {4, COMPARE_SCAN, "ZSCAN {%z|%k} 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|COUNT|%w x}", true},
+    {1, COMPARE_EXACT, "ZSCAN %z {abc|1x||0 COUNT 0|0 COUNT x|0 FOO|0 NOVALUES}", true},
+    {8, COMPARE_SCORES, "{ZUNION|ZINTER} {1 %z|2 %z %z|3 %z %z %z|2 %z %k|%n %z} {|||WITHSCORES|WITHSCORES AGGREGATE MAX|WITHSCORES AGGREGATE MIN|AGGREGATE %w|%w}", false},
+    {8, COMPARE_SCORES, "{ZUNION|ZINTER} 2 %z %z WEIGHTS %g {%g|%g WITHSCORES|%g AGGREGATE SUM WITHSCORES|%g AGGREGATE MIN WITHSCORES|%g WITHSCORES AGGREGATE MAX|}", false},
+    {6, COMPARE_SCORES, "ZDIFF {1 %z|2 %z %z|3 %z %z %z|2 %z %k} {||WITHSCORES|WEIGHTS 1 1|%w}", false},
+    {5, COMPARE_EXACT, "ZINTERCARD {1 %z|2 %z %z|3 %z %z %z|2 %z %k|%n %z} {||LIMIT %L|LIMIT|%w}", false},
+    {8, COMPARE_EXACT, "{ZUNIONSTORE|ZINTERSTORE} %z {1 %z|2 %z %z|3 %z %z %z|2 %z %k|%n %z} {|||AGGREGATE MIN|AGGREGATE MAX|WITHSCORES|WEIGHTS %g|%w}", false},
+    {5, COMPARE_EXACT, "{ZUNIONSTORE|ZINTERSTORE} %z 2 %z %z WEIGHTS %g {%g|%g AGGREGATE SUM|%g AGGREGATE MIN|%g AGGREGATE MAX}", false},
+    {4, COMPARE_EXACT, "ZDIFFSTORE %z {1 %z|2 %z %z|3 %z %z %z|2 %z %k|0 %z} {|||%w}", false},
+    {2, COMPARE_EXACT, "COMMAND {GETKEYS|GETKEYSANDFLAGS} {ZADD %z 1 a|ZUNION 2 %z %z|ZUNION 3 %z %z|ZUNIONSTORE %z 2 %z %z WEIGHTS 1 2|ZUNIONSTORE %z 3 %z|ZMPOP 1 %z MIN|BZMPOP 0 2 %z %z MIN|BZPOPMIN %z %z 0|ZRANGESTORE %z %z 0 1|ZINTERCARD 2 %z}", true},
+    {1, COMPARE_EXACT, "CLIENT UNBLOCK {99999999|abc|99999999 ERROR|99999999 TIMEOUT|99999999 FOO|99999999 ERROR x|}", true},
 };
 /* clang-format on */
 
@@ -378,9 +484,10 @@ static void add_key(struct gen *g, struct command *cmd, char kind) {
         default:
             break;
         }
-        kind = one_in(g, 2) ? 's' : 'h';
+        kind = "shz"[gen_below(g, 3)];
     }
-    add_number(g, cmd, kind == 'h' ? "h" : "s", (int64_t)gen_below(g, 8));
+    char prefix[2] = {kind, '\0'};
+    add_number(g, cmd, prefix, (int64_t)gen_below(g, 8));
 }
 
 /* Few fields most of the time; a third of the draws come from a range wide enough that hashes
@@ -390,6 +497,26 @@ static void add_field(struct gen *g, struct command *cmd) {
         ADD_PICK(g, cmd, odd_values);
     } else {
         add_number(g, cmd, "f", (int64_t)gen_below(g, one_in(g, 3) ? 700 : 12));
+    }
+}
+
+/* As fields, so that sorted sets outgrow their packed form too. */
+static void add_member(struct gen *g, struct command *cmd) {
+    if (one_in(g, 12)) {
+        ADD_PICK(g, cmd, odd_values);
+    } else {
+        add_number(g, cmd, "m", (int64_t)gen_below(g, one_in(g, 3) ? 700 : 12));
+    }
+}
+
+/* Mostly small whole numbers, so that members tie. */
+static void add_score(struct gen *g, struct command *cmd) {
+    if (one_in(g, 40)) {
+        ADD_PICK(g, cmd, bad_scores);
+    } else if (one_in(g, 4)) {
+        ADD_PICK(g, cmd, scores);
+    } else {
+        add_number(g, cmd, "", (int64_t)gen_below(g, 40) - 15);
     }
 }
 
@@ -452,12 +579,40 @@ static void add_time(struct gen *g, struct command *cmd, char kind) {
     }
 }
 
+static void add_bound(struct gen *g, struct command *cmd, const struct text *good,
+                      size_t good_count, const struct text *odd, size_t odd_count) {
+    bool is_odd = one_in(g, 15);
+    add_pick(g, cmd, is_odd ? odd : good, is_odd ? odd_count : good_count);
+}
+
 static void add_special(struct gen *g, struct command *cmd, char what) {
     switch (what) {
     case 'k':
     case 's':
     case 'h':
+    case 'z':
         add_key(g, cmd, what);
+        break;
+    case 'q':
+        add_number(g, cmd, "q", (int64_t)gen_below(g, 4));
+        break;
+    case 'm':
+        add_member(g, cmd);
+        break;
+    case 'S':
+        add_score(g, cmd);
+        break;
+    case 'x':
+        add_bound(g, cmd, score_bounds, COUNT(score_bounds), odd_bounds, COUNT(odd_bounds));
+        break;
+    case 'y':
+        add_bound(g, cmd, lex_bounds, COUNT(lex_bounds), odd_lex_bounds, COUNT(odd_lex_bounds));
+        break;
+    case 'L':
+        ADD_PICK(g, cmd, limits);
+        break;
+    case 'g':
+        ADD_PICK(g, cmd, weights);
         break;
     case 'f':
         add_field(g, cmd);

@@ -6,6 +6,9 @@
  *   WORD        as it is
  *   {A B|C|}    one alternative, itself words; an empty alternative is no argument
  *   %k any key     %s key usually a string    %h key usually a hash   %f field    %v value
+ *   %z key usually a sorted set   %m member   %S score   %x score bound   %y bound in byte order
+ *   %q key of a sorted set whose scores are all 0: order by member means something there only
+ *   %L number of LIMIT or rank   %g weight
  *   %i integer to add   %F float to add   %o offset   %n small count   %r HRANDFIELD count
  *   %d database    %p pattern   %w junk word   %l up to 100 KB
  *   %e relative s   %E relative ms   %a absolute s   %A absolute ms
@@ -27,6 +30,7 @@ enum compare {
     COMPARE_EXACT,
     COMPARE_SORTED,   /* a list without order: KEYS, HKEYS, HVALS */
     COMPARE_PAIRS,    /* HGETALL: flat pairs or a map, without order */
+    COMPARE_SCORES,   /* texts that are numbers may be written in two ways if they read the same */
     COMPARE_TYPE,     /* the reply's type only: MEMORY USAGE, TIME, COMMAND COUNT */
     COMPARE_NEAR_S,   /* an integer of seconds, 2 apart at most; negative ones exact */
     COMPARE_NEAR_MS,  /* the same in milliseconds, 2000 apart at most */
