@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "cmd/args.h"
+#include "cmd/block.h"
 #include "cmd/lookup.h"
 #include "cmd/scan.h"
 #include "handlers_priv.h"
@@ -79,6 +80,7 @@ static void rename_key(struct call *call, bool only_if_absent) {
             return;
         }
         call_dirty(call, 1);
+        block_signal_key(call->cx, call_db(call), call->argv[2]);
     }
     if (only_if_absent) {
         reply_integer(&call->reply, 1);
@@ -130,6 +132,7 @@ void move_command(struct call *call) {
         return;
     }
     call_dirty(call, 1);
+    block_signal_key(call->cx, to, call->argv[1]);
     reply_integer(&call->reply, 1);
 }
 
@@ -166,6 +169,7 @@ void copy_command(struct call *call) {
         return;
     }
     call_dirty(call, 1);
+    block_signal_key(call->cx, to, call->argv[2]);
     reply_integer(&call->reply, 1);
 }
 

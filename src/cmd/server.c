@@ -2,6 +2,7 @@
 /* Commands on the server as a whole. INFO is in cmd/info.c, DEBUG in cmd/debug.c. */
 #include "base/clock.h"
 #include "cmd/args.h"
+#include "cmd/block.h"
 #include "cmd/lookup.h"
 #include "handlers_priv.h"
 
@@ -68,6 +69,8 @@ void swapdb_command(struct call *call) {
     }
     dbset_swap(call->cx->dbs, (size_t)a, (size_t)b);
     call_dirty(call, 1);
+    block_signal_db(call->cx, call->cx->dbs->dbs[a]);
+    block_signal_db(call->cx, call->cx->dbs->dbs[b]);
     reply_ok(&call->reply);
 }
 
