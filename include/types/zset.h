@@ -115,9 +115,13 @@ void zset_random(const struct value *v, struct rng *rng, struct zset_entry *out)
  * v must be an empty packed set. For STORE commands and loading. O(n log n). */
 MUST_CHECK enum status zset_build(struct value *v, struct zset_entry *entries, size_t count);
 
-/* Batch stages, as of types/hash.h. */
+/* Batch stages, as of types/hash.h: the index group, then the record; then the leaf of the order
+ * tree that the member stands in, which zset_rank, zset_delete and a change of score read. The last
+ * is the leaf that a score to come goes to, at any stage. */
 void zset_prefetch_index(const struct value *v, uint64_t member_hash);
 void zset_prefetch_record(const struct value *v, uint64_t member_hash);
+void zset_prefetch_order(const struct value *v, uint64_t member_hash);
+void zset_prefetch_score(const struct value *v, double score);
 
 /* The object behind VALUE_HEAP. */
 bool zset_free_step(struct zset *z, size_t budget);

@@ -294,6 +294,23 @@ void zset_prefetch_record(const struct value *v, uint64_t member_hash) {
     }
 }
 
+void zset_prefetch_order(const struct value *v, uint64_t member_hash) {
+    if (!is_packed(v)) {
+        const struct zset *z = value_object(v);
+        uint64_t ref = swiss_likely(&z->index, member_hash);
+        if (ref != SWISS_NONE) {
+            order_prefetch(&z->order, order_key_from_double(ztable_entry(z, ref).score));
+        }
+    }
+}
+
+void zset_prefetch_score(const struct value *v, double score) {
+    if (!is_packed(v)) {
+        const struct zset *z = value_object(v);
+        order_prefetch(&z->order, order_key_from_double(score));
+    }
+}
+
 void zset_check(const struct value *v) {
     if (is_packed(v)) {
         zpacked_check(v);

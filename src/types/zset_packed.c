@@ -40,15 +40,21 @@ struct zset_entry zpacked_read(const char *run, size_t *off) {
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 
+/* Scores are decoded for the one entry that is looked for. */
 struct zpacked_spot zpacked_find(const char *run, struct bytes member) {
     size_t off = RUN_COUNT_LEN;
     uint64_t count = run_count(run);
     for (uint64_t rank = 0; rank < count; rank++) {
-        size_t entry_off = off;
-        struct zset_entry e = zpacked_read(run, &off);
-        if (bytes_equal(e.member, member)) {
-            return (struct zpacked_spot){true, rank, entry_off, off, e.score};
+        enum score_kind kind = (enum score_kind)run[off];
+        struct bytes here;
+        here.ptr = run + off + 1 + score_size(kind);
+        here.ptr += varlen_get(here.ptr, &here.len);
+        size_t end_off = (size_t)(here.ptr + here.len - run);
+        if (bytes_equal(here, member)) {
+            double score = score_get(run + off + 1, kind);
+            return (struct zpacked_spot){true, rank, off, end_off, score};
         }
+        off = end_off;
     }
     return (struct zpacked_spot){.rank = count, .off = off, .end_off = off};
 }
@@ -65,42 +71,55 @@ static size_t used_len(const char *run) {
     return zpacked_offset(run, run_count(run));
 }
 
-/* Where an entry has to stand: before the first one behind it. Its member's own entry counts as
- * any other: the old and the new place are then the two ends of the bytes that move. */
-static size_t place_of(const char *run, const struct zset_entry *entry) {
+/* All that a write has to know, in one walk. */
+struct locus {
+    struct zpacked_spot spot; /* of the member */
+    size_t place;             /* where the entry has to stand: before the first one behind it */
+    size_t used;              /* bytes of the run */
+};
+
+/* The member's own entry counts as any other: the old and the new place are then the two ends of
+ * the bytes that move. */
+static struct locus locate(const char *run, const struct zset_entry *entry) {
+    struct locus at = {.spot = {.found = false}};
     size_t off = RUN_COUNT_LEN;
-    for (uint64_t left = run_count(run); left > 0; left--) {
+    uint64_t count = run_count(run);
+    for (uint64_t rank = 0; rank < count; rank++) {
         size_t entry_off = off;
         struct zset_entry e = zpacked_read(run, &off);
-        if (zset_entry_compare(&e, entry) > 0) {
-            return entry_off;
+        if (!at.spot.found && bytes_equal(e.member, entry->member)) {
+            at.spot = (struct zpacked_spot){true, rank, entry_off, off, e.score};
+        }
+        if (at.place == 0 && zset_entry_compare(&e, entry) > 0) {
+            at.place = entry_off;
         }
     }
-    return off;
+    at.place = at.place == 0 ? off : at.place;
+    at.used = off;
+    return at;
 }
 
 /* ---- change ---------------------------------------------------------------------------------- */
 
-static enum status insert(struct value *v, const struct zset_entry *e) {
+static enum status insert(struct value *v, const struct locus *at, const struct zset_entry *e) {
     const struct type_env *env = v->host->env;
     uint64_t count = run_count(v->data);
     if (e->member.len > env->zset_packed_element_max || count >= env->zset_packed_entries_max ||
         count >= RUN_COUNT_MAX) {
         return ST_RANGE;
     }
-    size_t place = place_of(v->data, e);
-    enum status st = run_stretch(v, place, 0, entry_len(e), used_len(v->data));
+    enum status st = run_stretch(v, at->place, 0, entry_len(e), at->used);
     if (st == ST_OK) {
-        put(v->data + place, e);
+        put(v->data + at->place, e);
         run_set_count(v->data, count + 1);
     }
     return st;
 }
 
 /* Take the old entry out and put the new one in; a longer one gets its room first. */
-static enum status change(struct value *v, const struct zpacked_spot *spot,
-                          const struct zset_entry *e) {
-    size_t place = place_of(v->data, e), used = used_len(v->data);
+static enum status change(struct value *v, const struct locus *at, const struct zset_entry *e) {
+    const struct zpacked_spot *spot = &at->spot;
+    size_t place = at->place, used = at->used;
     size_t old_len = spot->end_off - spot->off, new_len = entry_len(e);
     size_t end = used - old_len + new_len;
     if (new_len > old_len) {
@@ -123,13 +142,13 @@ static enum status change(struct value *v, const struct zpacked_spot *spot,
 }
 
 enum status zpacked_set(struct value *v, struct bytes member, double score, bool *added) {
-    struct zpacked_spot spot = zpacked_find(v->data, member);
     struct zset_entry e = {member, score};
-    *added = !spot.found;
-    if (!spot.found) {
-        return insert(v, &e);
+    struct locus at = locate(v->data, &e);
+    *added = !at.spot.found;
+    if (!at.spot.found) {
+        return insert(v, &at, &e);
     }
-    return spot.score == score ? ST_OK : change(v, &spot, &e);
+    return at.spot.score == score ? ST_OK : change(v, &at, &e);
 }
 
 static void cut(struct value *v, size_t off, size_t end_off, uint64_t count) {

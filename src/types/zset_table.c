@@ -315,6 +315,7 @@ static enum status change(struct zset *z, uint64_t hash, uint64_t ref, struct by
     if (score_kind_of(score) > record_kind(record)) {
         return widen(z, hash, ref, member, score);
     }
+    order_prefetch(&z->order, order_key_from_double(old_score));
     enum status st = order_update_key(&z->order, order_key_from_double(old_score), ref, &member,
                                       order_key_from_double(score));
     if (st == ST_OK) {
@@ -357,7 +358,9 @@ bool ztable_rank(const struct zset *z, struct bytes member, uint64_t *rank, doub
         return false;
     }
     *score = record_score(arena_at(&z->arena, ref));
-    bool found = order_find(&z->order, order_key_from_double(*score), ref, &member, rank);
+    uint64_t key = order_key_from_double(*score);
+    order_prefetch(&z->order, key);
+    bool found = order_find(&z->order, key, ref, &member, rank);
     assert(found);
     return found;
 }
