@@ -3,7 +3,6 @@
 #include "types/zset.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/number.h"
@@ -11,6 +10,7 @@
 #include "cmd/block.h"
 #include "cmd/scan.h"
 #include "handlers_priv.h"
+#include "mem/account.h"
 #include "zset_priv.h"
 
 /* Scores of one ZADD kept on the stack. */
@@ -257,14 +257,15 @@ void zadd_command(struct call *call) {
     if (!check_add_options(call, flags, words)) {
         return;
     }
-    double *scores = words / 2 <= SCORES_FEW ? few : malloc(words / 2 * sizeof(*scores));
+    double *scores =
+        words / 2 <= SCORES_FEW ? few : account_alloc(ACCOUNT_OTHER, words / 2 * sizeof(*scores));
     if (scores == NULL) {
         args_nomem(call);
         return;
     }
     parse_and_add(call, first, scores, flags);
     if (scores != few) {
-        free(scores);
+        account_free(ACCOUNT_OTHER, scores);
     }
 }
 
@@ -466,11 +467,12 @@ static void random_few(struct call *call, const struct entry *e, uint64_t count,
     while (slots < count * 2) {
         slots *= 2;
     }
-    uint64_t *seen = calloc(slots, sizeof(*seen)); /* rank + 1; 0 is free */
+    uint64_t *seen = account_alloc(ACCOUNT_OTHER, slots * sizeof(*seen)); /* rank + 1; 0 is free */
     if (seen == NULL) {
         random_distinct(call, e, count, size, with_scores);
         return;
     }
+    memset(seen, 0, slots * sizeof(*seen));
     zset_reply_header(&call->reply, count, with_scores);
     for (uint64_t picked = 0; picked < count;) {
         struct zset_entry entry;
@@ -485,7 +487,7 @@ static void random_few(struct call *call, const struct entry *e, uint64_t count,
             picked++;
         }
     }
-    free(seen);
+    account_free(ACCOUNT_OTHER, seen);
 }
 
 static void random_many(struct call *call, int64_t wanted, bool with_scores) {

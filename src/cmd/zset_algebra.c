@@ -17,6 +17,7 @@
 #include "cmd/args.h"
 #include "cmd/table.h"
 #include "handlers_priv.h"
+#include "mem/account.h"
 #include "zset_priv.h"
 
 enum algebra_op { OP_UNION, OP_INTER, OP_DIFF };
@@ -57,8 +58,7 @@ static bool find_sources(struct call *call, size_t first_key, struct algebra *a)
     for (size_t i = 0; i < a->source_count; i++) {
         struct entry e;
         struct source *s = &a->sources[i];
-        s->weight = 1;
-        s->count = 0;
+        *s = (struct source){.weight = 1};
         if (lookup_key(call, first_key + i, DB_NO_TOUCH, &e)) {
             s->value = e.value;
             s->count = zset_count(&e.value);
@@ -263,10 +263,11 @@ struct members {
 };
 
 static enum status members_resize(struct members *m, size_t slots) {
-    struct slot *bigger = calloc(slots, sizeof(*bigger));
+    struct slot *bigger = account_alloc(ACCOUNT_OTHER, slots * sizeof(*bigger));
     if (bigger == NULL) {
         return ST_NOMEM;
     }
+    memset(bigger, 0, slots * sizeof(*bigger));
     for (size_t i = 0; m->slots != NULL && i <= m->mask; i++) {
         size_t to = m->slots[i].tag & (slots - 1);
         while (m->slots[i].at != 0 && bigger[to].at != 0) {
@@ -276,7 +277,7 @@ static enum status members_resize(struct members *m, size_t slots) {
             bigger[to] = m->slots[i];
         }
     }
-    free(m->slots);
+    account_free(ACCOUNT_OTHER, m->slots);
     m->slots = bigger;
     m->mask = slots - 1;
     return ST_OK;
@@ -355,7 +356,7 @@ static enum status unite(const struct algebra *a, struct zset_result *result) {
             st = add_source(&m, &a->sources[k], a->aggregate);
         }
     }
-    free(m.slots);
+    account_free(ACCOUNT_OTHER, m.slots);
     return st;
 }
 
@@ -398,7 +399,7 @@ static void combine(struct call *call, struct algebra a) {
         return;
     }
     a.source_count = (size_t)count;
-    a.sources = calloc(a.source_count, sizeof(*a.sources));
+    a.sources = account_alloc(ACCOUNT_OTHER, a.source_count * sizeof(*a.sources));
     if (a.sources == NULL) {
         args_nomem(call);
         return;
@@ -406,7 +407,7 @@ static void combine(struct call *call, struct algebra a) {
     if (find_sources(call, i + 1, &a) && parse_options(call, i + 1 + a.source_count, &a)) {
         run(call, &a);
     }
-    free(a.sources);
+    account_free(ACCOUNT_OTHER, a.sources);
 }
 
 void zunion_command(struct call *call) {

@@ -30,7 +30,7 @@ void zset_reply_entry(struct reply *r, const struct zset_entry *entry, bool with
 /* Entries collected, to be stored or sorted and replied. Members are views into the sets they came
  * from. Zero-initialised is empty. */
 struct zset_result {
-    struct zset_entry *entries; /* malloc'ed */
+    struct zset_entry *entries;
     size_t count, cap;
 };
 

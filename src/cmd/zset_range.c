@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Members between two ranks, scores or members. Whatever the bounds are, they become a run of ranks
  * first; counting, replying, storing and removing are the same from there. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 /* Results of sorted-set commands: collected, replied, or made a key. */
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "cmd/args.h"
 #include "cmd/block.h"
+#include "mem/account.h"
 #include "zset_priv.h"
 
 #define RESULT_CAP_MIN 64
@@ -30,7 +30,8 @@ void zset_reply_entry(struct reply *r, const struct zset_entry *entry, bool with
 enum status zset_result_add(struct zset_result *result, const struct zset_entry *entry) {
     if (UNLIKELY(result->count == result->cap)) {
         size_t cap = result->cap > 0 ? result->cap * 2 : RESULT_CAP_MIN;
-        struct zset_entry *entries = realloc(result->entries, cap * sizeof(*entries));
+        struct zset_entry *entries =
+            account_realloc(ACCOUNT_OTHER, result->entries, cap * sizeof(*entries));
         if (entries == NULL) {
             return ST_NOMEM;
         }
@@ -42,7 +43,7 @@ enum status zset_result_add(struct zset_result *result, const struct zset_entry 
 }
 
 void zset_result_deinit(struct zset_result *result) {
-    free(result->entries);
+    account_free(ACCOUNT_OTHER, result->entries);
     *result = (struct zset_result){0};
 }
 
@@ -77,7 +78,7 @@ struct scratch {
 
 /* The bytes are a block of their own here. */
 static enum status scratch_resize(struct value *v, enum value_encoding encoding, size_t len) {
-    char *data = realloc(v->data, len > 0 ? len : 1);
+    char *data = account_realloc(ACCOUNT_OTHER, v->data, len);
     if (data == NULL) {
         return ST_NOMEM;
     }
@@ -102,7 +103,7 @@ static void scratch_deinit(struct scratch *s, bool stored) {
     if (s->value.encoding == VALUE_HEAP && !stored) {
         value_free(VALUE_ZSET, value_object(&s->value));
     }
-    free(s->value.data);
+    account_free(ACCOUNT_OTHER, s->value.data);
 }
 
 static enum status put(struct call *call, size_t i, const struct value *v) {
