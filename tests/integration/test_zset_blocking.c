@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that wait for a sorted set: in turn, with time-outs, woken by every command that adds
- * members, and gone while they wait. Each scenario runs against the oracle too. */
+/* Clients that wait for a sorted set: in turn, with time-outs, woken by every command that can give
+ * a key its members, and gone while they wait. Each scenario runs against the oracle too. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -216,12 +216,18 @@ static void never_waits_for_itself(struct scene *s) {
     client_expect_next(s->writer, "[\"k\" [[\"b\" \"1\"]]]");
 }
 
-/* Every command on sorted sets that can give a key members. */
-static void every_way_to_add_wakes(struct scene *s) {
+/* Everything that can give a key members. */
+static void every_way_to_fill_a_key_wakes(struct scene *s) {
     static const char *const lines[][8] = {
-        {"ZINCRBY", "k", "1", "a"},          {"ZADD", "k", "INCR", "1", "a"},
-        {"ZUNIONSTORE", "k", "1", "source"}, {"ZINTERSTORE", "k", "1", "source"},
-        {"ZDIFFSTORE", "k", "1", "source"},  {"ZRANGESTORE", "k", "source", "0", "-1"},
+        {"ZINCRBY", "k", "1", "a"},
+        {"ZADD", "k", "INCR", "1", "a"},
+        {"ZUNIONSTORE", "k", "1", "source"},
+        {"ZINTERSTORE", "k", "1", "source"},
+        {"ZDIFFSTORE", "k", "1", "source"},
+        {"ZRANGESTORE", "k", "source", "0", "-1"},
+        {"COPY", "source", "k"},
+        {"RENAME", "other", "k"},
+        {"RENAMENX", "other", "k"},
     };
     for (size_t i = 0; i < COUNT(lines); i++) {
         int argc = 0;
@@ -230,12 +236,29 @@ static void every_way_to_add_wakes(struct scene *s) {
             lens[argc] = strlen(lines[i][argc]);
         }
         reply_free(client_cmd(s->writer, "ZADD", "source", "1", "a", NULL));
+        reply_free(client_cmd(s->writer, "ZADD", "other", "1", "a", NULL));
         WAIT(s, 0, "BZPOPMIN", "k", "20");
         await_blocked(s, 1);
         reply_free(client_cmd_argv(s->writer, argc, lines[i], lens));
         client_expect_next(s->waiters[0], "[\"k\" \"a\" \"1\"]");
         client_expect(s->writer, ":0", "EXISTS", "k", NULL);
     }
+}
+
+/* A key that comes into the database of the waiter from another one. */
+static void keys_from_other_databases_wake(struct scene *s) {
+    reply_free(client_cmd(s->writer, "SELECT", "1", NULL));
+    reply_free(client_cmd(s->writer, "ZADD", "k", "1", "a", NULL));
+    WAIT(s, 0, "BZPOPMIN", "k", "20");
+    await_blocked(s, 1);
+    client_expect(s->writer, ":1", "MOVE", "k", "0", NULL);
+    client_expect_next(s->waiters[0], "[\"k\" \"a\" \"1\"]");
+    reply_free(client_cmd(s->writer, "ZADD", "k", "2", "b", NULL));
+    WAIT(s, 0, "BZPOPMIN", "k", "20");
+    await_blocked(s, 1);
+    expect_silence(s->waiters[0]);
+    client_expect(s->writer, "+OK", "SWAPDB", "0", "1", NULL);
+    client_expect_next(s->waiters[0], "[\"k\" \"b\" \"2\"]");
 }
 
 /* ---- running ---- */
@@ -253,7 +276,8 @@ static const struct {
     {"a_client_leaves_while_it_waits", a_client_leaves_while_it_waits},
     {"served_in_the_middle_of_a_batch", served_in_the_middle_of_a_batch},
     {"never_waits_for_itself", never_waits_for_itself},
-    {"every_way_to_add_wakes", every_way_to_add_wakes},
+    {"every_way_to_fill_a_key_wakes", every_way_to_fill_a_key_wakes},
+    {"keys_from_other_databases_wake", keys_from_other_databases_wake},
 };
 
 static void run_scenarios(enum server_kind kind) {
