@@ -30,7 +30,7 @@ struct client {
     uint32_t flags;           /* enum client_flag */
     uint16_t db;              /* selected database */
     uint8_t proto;            /* 2 or 3 */
-    struct buf *out;          /* where replies go */
+    struct buf *out;          /* where replies go; NULL until its first request */
     char *name;               /* CLIENT SETNAME; NULL when unset */
     char *lib_name, *lib_ver; /* CLIENT SETINFO */
     int64_t created_ms, last_active_ms;

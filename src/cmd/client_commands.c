@@ -93,6 +93,7 @@ static int64_t seconds_since(int64_t now_ms, int64_t then_ms) {
  * waits in it "obl". */
 static void write_client(struct buf *out, const struct cmd_context *cx, const struct client *c) {
     struct client_connection_info info = {.fd = -1};
+    size_t output_cap = c->out != NULL ? c->out->cap : 0; /* NULL until its first request */
     if (cx->clients.describe != NULL) {
         cx->clients.describe(c, &info);
     }
@@ -107,7 +108,7 @@ static void write_client(struct buf *out, const struct cmd_context *cx, const st
                "multi-mem=0 rbs=%zu rbp=%zu obl=%zu oll=0 omem=0 tot-mem=%zu events=%s cmd=%s "
                "user=default redir=-1 resp=%u lib-name=%s lib-ver=%s\n",
                (unsigned)c->db, info.query_bytes, info.query_free_bytes, info.argv_bytes,
-               c->out->cap, c->out->cap, info.output_bytes, info.memory_bytes,
+               output_cap, output_cap, info.output_bytes, info.memory_bytes,
                info.output_bytes > 0 ? "rw" : "r", c->last_row != NULL ? c->last_row->name : "NULL",
                (unsigned)c->proto, or_empty(c->lib_name), or_empty(c->lib_ver));
 }

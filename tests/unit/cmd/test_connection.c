@@ -296,6 +296,14 @@ static void list_describes_connections(void **state) {
     CHECK(f, "client list id 99", "=4\r\ntxt:\r\n");
 }
 
+/* A connection that has sent nothing yet has no place for replies. */
+static void list_describes_a_silent_connection(void **state) {
+    struct fixture *f = *state;
+    f->clients[1].out = NULL;
+    assert_non_null(strstr(run(f, "client list"), others));
+    assert_non_null(strstr(run(f, "client list id 2"), others));
+}
+
 static void kill_picks_by_every_filter(void **state) {
     struct fixture *f = *state;
     CHECK(f, "client kill id 99", ":0\r\n");
@@ -349,6 +357,7 @@ int main(void) {
         TEST(names_are_plain),
         TEST(switches_take_on_and_off),
         TEST(list_describes_connections),
+        TEST(list_describes_a_silent_connection),
         TEST(kill_picks_by_every_filter),
         TEST(kill_closes_all_others),
         TEST(kill_refuses),
