@@ -53,6 +53,9 @@ static bool change_packed_limits(void *ctx, const struct config *config, const c
     (void)why;
     s->dbs->env.hash_packed_entries_max = config->hash_max_listpack_entries;
     s->dbs->env.hash_packed_element_max = config->hash_max_listpack_value;
+    s->dbs->env.set_int_entries_max = config->set_max_intset_entries;
+    s->dbs->env.set_packed_entries_max = config->set_max_listpack_entries;
+    s->dbs->env.set_packed_element_max = config->set_max_listpack_value;
     s->dbs->env.zset_packed_entries_max = config->zset_max_listpack_entries;
     s->dbs->env.zset_packed_element_max = config->zset_max_listpack_value;
     return true;
@@ -95,6 +98,9 @@ void apply_setup(struct server *s) {
     config_on_change(c, OPTION_maxclients, change_maxclients, s);
     config_on_change(c, OPTION_hash_max_listpack_entries, change_packed_limits, s);
     config_on_change(c, OPTION_hash_max_listpack_value, change_packed_limits, s);
+    config_on_change(c, OPTION_set_max_intset_entries, change_packed_limits, s);
+    config_on_change(c, OPTION_set_max_listpack_entries, change_packed_limits, s);
+    config_on_change(c, OPTION_set_max_listpack_value, change_packed_limits, s);
     config_on_change(c, OPTION_zset_max_listpack_entries, change_packed_limits, s);
     config_on_change(c, OPTION_zset_max_listpack_value, change_packed_limits, s);
     config_on_change(c, OPTION_loglevel, change_log_level, s);

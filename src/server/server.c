@@ -33,6 +33,9 @@ static enum status setup_data(struct server *s, struct buf *error) {
     struct type_env env = {.pages = s->pages,
                            .hash_packed_entries_max = s->config.hash_max_listpack_entries,
                            .hash_packed_element_max = s->config.hash_max_listpack_value,
+                           .set_int_entries_max = s->config.set_max_intset_entries,
+                           .set_packed_entries_max = s->config.set_max_listpack_entries,
+                           .set_packed_element_max = s->config.set_max_listpack_value,
                            .zset_packed_entries_max = s->config.zset_max_listpack_entries,
                            .zset_packed_element_max = s->config.zset_max_listpack_value};
     st = dbset_create(&env, (size_t)s->config.databases, &s->dbs);
