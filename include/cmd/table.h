@@ -25,9 +25,11 @@ struct call;
 
 /* X(name, text in COMMAND DOCS, ACL category of its commands) */
 #define COMMAND_GROUP_MAP(X)                                                                       \
+    X(GROUP_BITMAP, "bitmap", ACL_BITMAP)                                                          \
     X(GROUP_CONNECTION, "connection", ACL_CONNECTION)                                              \
     X(GROUP_GENERIC, "generic", ACL_KEYSPACE)                                                      \
     X(GROUP_HASH, "hash", ACL_HASH)                                                                \
+    X(GROUP_LIST, "list", ACL_LIST)                                                                \
     X(GROUP_SERVER, "server", 0)                                                                   \
     X(GROUP_SORTED_SET, "sorted-set", ACL_SORTEDSET)                                               \
     X(GROUP_STRING, "string", ACL_STRING)
@@ -103,7 +105,7 @@ enum acl_category {
     X(KEY_UPDATE, 5, "update")                                                                     \
     X(KEY_INSERT, 6, "insert")                                                                     \
     X(KEY_DELETE, 7, "delete")                                                                     \
-    X(KEY_VARIABLE, 8, "variable_flags") /* less when the option GET is absent (SET) */
+    X(KEY_VARIABLE, 8, "variable_flags") /* what a call does is for command.call_flags to tell */
 
 enum key_flag {
 #define KEY_ENUM(name, bit, text) name = 1 << (bit),
@@ -113,16 +115,22 @@ enum key_flag {
 
 /* Keys stand at arguments first, first + step, ... up to last; last < 0 counts from the end (-1 the
  * last argument). first 0: no spec. last KEYS_COUNTED: how many there are stands in the line itself,
- * right before the first ("ZUNION 2 a b"). */
+ * right before the first ("ZUNION 2 a b"). last KEYS_UNKNOWN: the spec cannot say; one of them may
+ * be found by command.call_key. */
 struct key_spec {
     int8_t first, last, step;
     uint16_t flags; /* enum key_flag */
 };
 
 #define KEYS_COUNTED INT8_MIN
+#define KEYS_UNKNOWN (INT8_MIN + 1)
 
 static inline bool key_spec_is_counted(const struct key_spec *spec) {
     return spec->last == KEYS_COUNTED;
+}
+
+static inline bool key_spec_is_unknown(const struct key_spec *spec) {
+    return spec->last == KEYS_UNKNOWN;
 }
 
 /* Fields of the collection at keys[0] stand at arguments first, first + step, ... up to last, as in
@@ -158,7 +166,7 @@ struct command_arg {
     const struct command_arg *children;
 };
 
-enum { COMMAND_KEY_SPECS = 2, COMMAND_TIPS = 3 };
+enum { COMMAND_KEY_SPECS = 3, COMMAND_TIPS = 3 };
 
 struct command {
     const char *name; /* lower case; subcommands "container|sub" */
@@ -168,6 +176,10 @@ struct command {
     uint32_t flags; /* enum command_flag */
     uint32_t acl;   /* extra enum acl_category bits; all of them after table_setup */
     struct key_spec keys[COMMAND_KEY_SPECS];
+    /* enum key_flag bits of this very line, where a spec has KEY_VARIABLE. */
+    unsigned (*call_flags)(const struct bytes *argv, size_t argc);
+    /* Where a key of the last spec stands, KEYS_UNKNOWN, in this very line; 0 when it has none. */
+    size_t (*call_key)(const struct bytes *argv, size_t argc);
     struct command_plan plan;
     void (*handler)(
         struct call *call); /* NULL for a container that is nothing without a subcommand */

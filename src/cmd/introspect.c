@@ -60,12 +60,25 @@ static void reply_find_keys(struct reply *r, const struct key_spec *spec) {
     }
 }
 
+static void reply_unknown(struct reply *r) {
+    reply_map(r, 2);
+    reply_pair_cstr(r, "type", "unknown");
+    reply_bulk_cstr(r, "spec");
+    reply_map(r, 0);
+}
+
 /* A spec as two steps: where the search begins, and how keys follow from there. */
 static void reply_key_spec(struct reply *r, const struct key_spec *spec) {
     reply_map(r, 3);
     reply_bulk_cstr(r, "flags");
     reply_bits(r, spec->flags, key_flag_text, "");
     reply_bulk_cstr(r, "begin_search");
+    if (key_spec_is_unknown(spec)) {
+        reply_unknown(r);
+        reply_bulk_cstr(r, "find_keys");
+        reply_unknown(r);
+        return;
+    }
     reply_map(r, 2);
     reply_pair_cstr(r, "type", "index");
     reply_bulk_cstr(r, "spec");
@@ -88,10 +101,11 @@ static void reply_tips(struct reply *r, const struct command *row) {
 
 /* ---- COMMAND INFO --------------------------------------------------------------------------- */
 
-/* The old description, first, last and step, knows no counted keys. */
+/* The old description, first, last and step, knows no counted keys and none that are unknown. */
 static void reply_key_range(struct reply *r, const struct command *row) {
     size_t plain = 0;
-    while (plain < key_spec_count(row) && !key_spec_is_counted(&row->keys[plain])) {
+    while (plain < key_spec_count(row) && !key_spec_is_counted(&row->keys[plain]) &&
+           !key_spec_is_unknown(&row->keys[plain])) {
         plain++;
     }
     reply_integer(r, plain > 0 ? row->keys[0].first : 0);

@@ -7,6 +7,32 @@
 #include "cmd/call.h"
 #include "handlers_priv.h"
 
+/* ---- what key specs cannot say -------------------------------------------------------------- */
+
+/* SET writes blindly unless its option GET asks for the old value. */
+static unsigned flags_of_set(const struct bytes *argv, size_t argc) {
+    for (size_t i = 3; i < argc; i++) {
+        if (bytes_is(argv[i], "get")) {
+            return KEY_RW | KEY_ACCESS | KEY_UPDATE;
+        }
+    }
+    return KEY_OW | KEY_UPDATE;
+}
+
+/* BITFIELD only reads when all it has is GET; a line that is no such is taken to write. */
+static unsigned flags_of_bitfield(const struct bytes *argv, size_t argc) {
+    for (size_t i = 2; i < argc;) {
+        if (bytes_is(argv[i], "get") && i + 2 < argc) {
+            i += 3;
+        } else if (bytes_is(argv[i], "overflow") && i + 1 < argc) {
+            i += 2;
+        } else {
+            return KEY_RW | KEY_ACCESS | KEY_UPDATE;
+        }
+    }
+    return KEY_RO | KEY_ACCESS;
+}
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 #include "commands_args.def"
@@ -166,7 +192,9 @@ static uint32_t derive_acl(const struct command *row) {
 static uint32_t derive_flags(const struct command *row) {
     uint32_t flags = row->flags;
     for (size_t k = 0; k < COMMAND_KEY_SPECS; k++) {
-        flags |= key_spec_is_counted(&row->keys[k]) ? CMD_MOVABLEKEYS : 0;
+        const struct key_spec *spec = &row->keys[k];
+        bool movable = key_spec_is_counted(spec) || key_spec_is_unknown(spec);
+        flags |= movable ? CMD_MOVABLEKEYS : 0;
     }
     return flags;
 }
@@ -232,21 +260,11 @@ const struct command *table_find_full(struct bytes name) {
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-/* SET writes blindly unless its option GET asks for the old value. */
-static unsigned flags_of_call(const struct key_spec *spec, const struct bytes *argv, size_t argc) {
-    if (!(spec->flags & KEY_VARIABLE)) {
-        return spec->flags;
-    }
-    for (size_t i = 3; i < argc; i++) {
-        if (bytes_is(argv[i], "get")) {
-            return spec->flags & ~(unsigned)KEY_VARIABLE;
-        }
-    }
-    return KEY_OW | KEY_UPDATE;
-}
-
 /* The last key's place; -1 when the line counts more keys than it has arguments, or none. */
 static long last_key(const struct key_spec *spec, const struct bytes *argv, size_t argc) {
+    if (key_spec_is_unknown(spec)) {
+        return -1;
+    }
     if (!key_spec_is_counted(spec)) {
         return spec->last >= 0 ? spec->last : (long)argc + spec->last;
     }
@@ -271,10 +289,14 @@ bool table_keys(const struct command *row, const struct bytes *argv, size_t argc
     }
     for (size_t k = 0; k < specs; k++) {
         const struct key_spec *spec = &row->keys[k];
-        unsigned flags = flags_of_call(spec, argv, argc);
+        unsigned flags = spec->flags & KEY_VARIABLE ? row->call_flags(argv, argc) : spec->flags;
         for (long i = spec->first; i <= last[k] && i < (long)argc; i += spec->step) {
             found(ctx, (size_t)i, flags);
         }
+    }
+    size_t moved = row->call_key != NULL ? row->call_key(argv, argc) : 0;
+    if (moved > 0) {
+        found(ctx, moved, row->keys[specs - 1].flags);
     }
     return true;
 }

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/example.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 enum { WORDS_MAX = 64 };
 
@@ -78,4 +84,12 @@ int examples_run(const struct server *s, const struct example_group *groups, siz
         wrong += run_group(s, &groups[g], protocol);
     }
     return wrong;
+}
+
+void examples_assert(enum server_kind kind, const struct example_group *groups, size_t count,
+                     int protocol) {
+    struct server *s = server_start(kind, NULL);
+    int wrong = examples_run(s, groups, count, protocol);
+    server_stop(s);
+    assert_int_equal(wrong, 0);
 }

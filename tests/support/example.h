@@ -50,4 +50,8 @@ int example_split(char *line, const char **argv, size_t *lens, int cap);
 int examples_run(const struct server *s, const struct example_group *groups, size_t count,
                  int protocol);
 
+/* The groups against a server of their own; fails the test when any row was answered otherwise. */
+void examples_assert(enum server_kind kind, const struct example_group *groups, size_t count,
+                     int protocol);
+
 #endif
