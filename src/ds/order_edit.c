@@ -413,15 +413,28 @@ static int entry_compare(const struct order *o, uint64_t key, uint64_t ref,
     return key != t->key ? (key > t->key) - (key < t->key) : order_tie(o, ref, t);
 }
 
+/* The same of an entry of a leaf. Its record is read only when what the leaf keeps of the key does
+ * not tell. */
+static int leaf_compare(const struct order *o, const struct leaf *l, uint32_t pos,
+                        const struct target *t) {
+    if (l->form & LEAF_LOSSY) {
+        uint64_t kept = l->base + leaf_key32(l)[pos], wanted = t->key >> l->shift;
+        if (kept != wanted) {
+            return kept > wanted ? 1 : -1;
+        }
+    }
+    return entry_compare(o, leaf_key(o, l, pos), leaf_ref(l, pos), t);
+}
+
 /* True when the target, which sorts upward or downward of the entry at pos, still stands before
  * the next (behind the previous) one. May decline where that one is in another leaf. */
 static bool stays(const struct order *o, const struct path *p, const struct leaf *l, uint32_t pos,
                   const struct target *t, bool upward) {
     if (upward && pos + 1 < l->count) {
-        return entry_compare(o, leaf_key(o, l, pos + 1), leaf_ref(l, pos + 1), t) > 0;
+        return leaf_compare(o, l, pos + 1, t) > 0;
     }
     if (!upward && pos > 0) {
-        return entry_compare(o, leaf_key(o, l, pos - 1), leaf_ref(l, pos - 1), t) < 0;
+        return leaf_compare(o, l, pos - 1, t) < 0;
     }
     for (uint32_t level = p->depth; level-- > 0;) {
         const struct inner *n = p->at[level].node;
