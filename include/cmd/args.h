@@ -14,6 +14,7 @@
 #include "base/status.h"
 
 struct call;
+struct reply;
 
 /* --- decoding
  * -----------------------------------------------------------------------------------------------------
@@ -62,6 +63,18 @@ enum args_time {
 MUST_CHECK bool args_expiry(struct call *call, size_t i, unsigned time_flags, int64_t now_ms,
                             int64_t *out_ms);
 
+/* What LMPOP, ZMPOP and their forms that wait are given. */
+struct args_mpop {
+    size_t first_key, key_count; /* arguments */
+    bool second;                 /* the second of the two words */
+    uint64_t count;              /* at most so many elements, 1 when not given */
+};
+
+/* numkeys key [key ...] <first|second> [COUNT count] from argument i on: "ERR numkeys should be
+ * greater than 0", "ERR count should be greater than 0", "ERR syntax error". */
+MUST_CHECK bool args_mpop(struct call *call, size_t i, const char *first, const char *second,
+                          struct args_mpop *out);
+
 /* --- refusals
  * -----------------------------------------------------------------------------------------------------
  */
@@ -83,6 +96,9 @@ void args_string_too_long(
 /* The reply to a failed status from types or db: args_nomem, args_wrong_type, ... or "ERR <status
  * text>". */
 void args_status_error(struct call *call, enum status st);
+
+/* The same where no call is at hand: a client that waited is served. */
+void args_status_reply(struct reply *r, enum status st);
 
 /* "ERR unknown subcommand or wrong number of arguments for 'X'. Try CONTAINER HELP.", X cut at 128
  * bytes: for a subcommand that takes argument 1 and refuses the rest. The dispatcher answers

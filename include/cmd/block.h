@@ -14,15 +14,14 @@
 #include "cmd/call.h"
 #include "cmd/lookup.h"
 
-#define BLOCK_PAYLOAD_MAX 32
-
 struct block_registry;
 
 struct block_ops {
     /* A key the client waits for may be ready. Serve it from there: write one complete reply to r and return true; or
      * return false having written nothing (empty, or another type). db is the waiter's database; the handler does what
-     * the command would have done, deleting the key when it is empty and counting changes included. */
-    bool (*serve)(struct cmd_context *cx, struct db *db, struct bytes key, const void *payload,
+     * the command would have done, deleting the key when it is empty and counting changes included. It may signal
+     * further keys (BLMOVE's destination). */
+    bool (*serve)(struct cmd_context *cx, struct db *db, struct bytes key, struct bytes payload,
                   struct reply *r);
     /* The time is up: write the reply. */
     void (*time_out)(struct reply *r);
@@ -31,11 +30,11 @@ struct block_ops {
 /* Block the calling client on count keys at call->argv[first_key ...]. The handler has replied nothing and returns next.
  *
  *   timeout_ms  from now; 0 waits for ever
- *   payload     copied, at most BLOCK_PAYLOAD_MAX bytes: what serve needs to know (direction, count)
+ *   payload     copied: what serve needs to know (direction, count, another key)
  *
  * Out of memory is replied as an error. */
 void block_client(struct call *call, size_t first_key, size_t count, int64_t timeout_ms,
-                  const struct block_ops *ops, const void *payload, size_t payload_len);
+                  const struct block_ops *ops, struct bytes payload);
 
 /* A timeout argument, seconds with fractions: "ERR timeout is not a float or out of range", "ERR timeout is negative",
  * "ERR timeout is out of range". False: the error was replied. 0 means for ever. */

@@ -119,7 +119,7 @@ void args_syntax_error(struct call *call) {
 }
 
 void args_wrong_type(struct call *call) {
-    reply_error(&call->reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
+    args_status_reply(&call->reply, ST_WRONGTYPE);
 }
 
 void args_out_of_range(struct call *call) {
@@ -147,24 +147,67 @@ void args_wrong_arity(struct call *call) {
 }
 
 void args_nomem(struct call *call) {
-    reply_error(&call->reply, "OOM out of memory, nothing was changed");
+    args_status_reply(&call->reply, ST_NOMEM);
 }
 
 void args_string_too_long(struct call *call) {
     reply_error(&call->reply, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 }
 
-void args_status_error(struct call *call, enum status st) {
+void args_status_reply(struct reply *r, enum status st) {
     switch (st) {
     case ST_NOMEM:
-        args_nomem(call);
+        reply_error(r, "OOM out of memory, nothing was changed");
         return;
     case ST_WRONGTYPE:
-        args_wrong_type(call);
+        reply_error(r, "WRONGTYPE Operation against a key holding the wrong kind of value");
         return;
     default:
-        reply_errorf(&call->reply, "ERR %s", status_text(st));
+        reply_errorf(r, "ERR %s", status_text(st));
     }
+}
+
+void args_status_error(struct call *call, enum status st) {
+    args_status_reply(&call->reply, st);
+}
+
+/* numkeys key [key ...], then what follows. */
+static bool parse_counted_keys(struct call *call, size_t i, struct args_mpop *out) {
+    int64_t count;
+    if (!args_i64_range(call, i, 1, INT64_MAX, &count, "ERR numkeys should be greater than 0")) {
+        return false;
+    }
+    if ((uint64_t)count >= call->argc - i - 1) {
+        args_syntax_error(call);
+        return false;
+    }
+    out->first_key = i + 1;
+    out->key_count = (size_t)count;
+    return true;
+}
+
+bool args_mpop(struct call *call, size_t i, const char *first, const char *second,
+               struct args_mpop *out) {
+    if (!parse_counted_keys(call, i, out)) {
+        return false;
+    }
+    i = out->first_key + out->key_count;
+    out->second = args_is(call, i, second);
+    int64_t count = 0; /* none given yet */
+    bool ok = out->second || args_is(call, i, first);
+    for (i++; ok && i < call->argc; i += 2) {
+        ok = count == 0 && args_is(call, i, "COUNT") && i + 1 < call->argc;
+        if (ok && !args_i64_range(call, i + 1, 1, INT64_MAX, &count,
+                                  "ERR count should be greater than 0")) {
+            return false;
+        }
+    }
+    if (!ok) {
+        args_syntax_error(call);
+        return false;
+    }
+    out->count = count > 0 ? (uint64_t)count : 1;
+    return true;
 }
 
 /* ---- HELP ----------------------------------------------------------------------------------- */

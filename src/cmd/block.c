@@ -22,9 +22,9 @@ struct place {
 struct waiter {
     struct client *client;
     const struct block_ops *ops;
-    char payload[BLOCK_PAYLOAD_MAX];
-    int64_t deadline_ms; /* 0: none */
-    size_t slot;         /* in registry->waiters; the ref in registry->deadlines */
+    struct bytes payload; /* behind the places */
+    int64_t deadline_ms;  /* 0: none */
+    size_t slot;          /* in registry->waiters; the ref in registry->deadlines */
     size_t count;
     struct place places[]; /* one a key, in the order named */
 };
@@ -187,10 +187,9 @@ static struct reply reply_to(struct cmd_context *cx, struct client *c) {
 }
 
 void block_client(struct call *call, size_t first_key, size_t count, int64_t timeout_ms,
-                  const struct block_ops *ops, const void *payload, size_t payload_len) {
+                  const struct block_ops *ops, struct bytes payload) {
     struct block_registry *b = call->cx->block;
-    struct waiter *w = calloc(1, sizeof(*w) + count * sizeof(struct place));
-    assert(payload_len <= BLOCK_PAYLOAD_MAX);
+    struct waiter *w = calloc(1, sizeof(*w) + count * sizeof(struct place) + payload.len);
     if (w == NULL) {
         args_nomem(call);
         return;
@@ -198,7 +197,9 @@ void block_client(struct call *call, size_t first_key, size_t count, int64_t tim
     w->client = call->client;
     w->ops = ops;
     w->deadline_ms = timeout_ms ? call->cx->now_ms + timeout_ms : 0;
-    memcpy(w->payload, payload, payload_len);
+    char *behind = (char *)(w->places + count);
+    memcpy(behind, payload.ptr, payload.len);
+    w->payload = BYTES(behind, payload.len);
     bool ok = true;
     for (size_t i = 0; i < count && ok; i++) {
         struct queue *q = queue_find_or_add(b, call->client->db, call->argv[first_key + i]);

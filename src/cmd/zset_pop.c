@@ -13,8 +13,6 @@ struct pop {
     bool nested; /* [key, [[member, score], ...]], of ZMPOP; else [key, member, score] */
 };
 
-static_assert(sizeof(struct pop) <= BLOCK_PAYLOAD_MAX, "it travels with a blocked client");
-
 /* ---- taking --------------------------------------------------------------------------------- */
 
 static void reply_popped(struct reply *r, const struct zset_entry *entry, bool nested) {
@@ -117,55 +115,28 @@ static bool pop_first(struct call *call, size_t first_key, size_t count, const s
     return false;
 }
 
-/* MIN|MAX [COUNT count] from argument i on. */
-static bool parse_where(struct call *call, size_t i, struct pop *pop) {
-    bool min = args_is(call, i, "MIN"), max = args_is(call, i, "MAX");
-    int64_t count = 0; /* none given yet */
-    bool ok = min || max;
-    for (i++; ok && i < call->argc; i += 2) {
-        ok = count == 0 && args_is(call, i, "COUNT") && i + 1 < call->argc;
-        if (ok && !args_i64_range(call, i + 1, 1, INT64_MAX, &count,
-                                  "ERR count should be greater than 0")) {
-            return false;
-        }
-    }
-    if (!ok) {
-        args_syntax_error(call);
-        return false;
-    }
-    *pop = (struct pop){.count = count > 0 ? (uint64_t)count : 1, .from_max = max, .nested = true};
-    return true;
-}
-
-/* numkeys key [key ...] MIN|MAX [COUNT count] from argument i on. */
-static bool parse_mpop(struct call *call, size_t i, size_t *key_count, struct pop *pop) {
-    int64_t count;
-    if (!args_i64_range(call, i, 1, INT64_MAX, &count, "ERR numkeys should be greater than 0")) {
-        return false;
-    }
-    if ((uint64_t)count >= call->argc - i - 1) {
-        args_syntax_error(call);
-        return false;
-    }
-    *key_count = (size_t)count;
-    return parse_where(call, i + 1 + *key_count, pop);
+static struct pop pop_of(const struct args_mpop *args) {
+    return (struct pop){.count = args->count, .from_max = args->second, .nested = true};
 }
 
 void zmpop_command(struct call *call) {
-    size_t keys;
-    struct pop pop;
-    if (parse_mpop(call, 1, &keys, &pop) && !pop_first(call, 2, keys, &pop)) {
+    struct args_mpop args;
+    if (!args_mpop(call, 1, "MIN", "MAX", &args)) {
+        return;
+    }
+    struct pop pop = pop_of(&args);
+    if (!pop_first(call, args.first_key, args.key_count, &pop)) {
         reply_null_array(&call->reply);
     }
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static bool serve(struct cmd_context *cx, struct db *db, struct bytes key, const void *payload,
+static bool serve(struct cmd_context *cx, struct db *db, struct bytes key, struct bytes payload,
                   struct reply *r) {
     struct pop pop;
     struct entry e;
-    memcpy(&pop, payload, sizeof(pop));
+    memcpy(&pop, payload.ptr, sizeof(pop));
     if (!db_find(db, key, hash_bytes(key), DB_TOUCH, &e) || e.value.type != VALUE_ZSET) {
         return false;
     }
@@ -182,7 +153,8 @@ static const struct block_ops pop_ops = {.serve = serve, .time_out = time_out};
 static void pop_or_wait(struct call *call, size_t first_key, size_t count, int64_t timeout_ms,
                         const struct pop *pop) {
     if (!pop_first(call, first_key, count, pop)) {
-        block_client(call, first_key, count, timeout_ms, &pop_ops, pop, sizeof(*pop));
+        block_client(call, first_key, count, timeout_ms, &pop_ops,
+                     BYTES((const char *)pop, sizeof(*pop)));
     }
 }
 
@@ -203,10 +175,10 @@ void bzpopmax_command(struct call *call) {
 }
 
 void bzmpop_command(struct call *call) {
-    struct pop pop;
-    size_t keys;
+    struct args_mpop args;
     int64_t timeout_ms;
-    if (parse_mpop(call, 2, &keys, &pop) && block_parse_timeout(call, 1, &timeout_ms)) {
-        pop_or_wait(call, 3, keys, timeout_ms, &pop);
+    if (args_mpop(call, 2, "MIN", "MAX", &args) && block_parse_timeout(call, 1, &timeout_ms)) {
+        struct pop pop = pop_of(&args);
+        pop_or_wait(call, args.first_key, args.key_count, timeout_ms, &pop);
     }
 }
