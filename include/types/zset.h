@@ -115,6 +115,10 @@ void zset_random(const struct value *v, struct rng *rng, struct zset_entry *out)
  * v must be an empty packed set. For STORE commands and loading. O(n log n). */
 MUST_CHECK enum status zset_build(struct value *v, struct zset_entry *entries, size_t count);
 
+/* The same of entries that nobody vouches for: ST_EXISTS when a member is there twice; v as before. */
+MUST_CHECK enum status zset_build_checked(struct value *v, struct zset_entry *entries,
+                                          size_t count);
+
 /* Batch stages, as of types/hash.h: the index group, then the record; then the leaf of the order
  * tree that the member stands in, which zset_rank, zset_delete and a change of score read. The last
  * is the leaf that a score to come goes to, at any stage. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "run_priv.h"
 #include "zset_priv.h"
 
@@ -255,9 +256,11 @@ static void sort_entries(struct zset_entry *entries, size_t count) {
 /* Members lie where their source left them: anywhere, once they are sorted. */
 #define BUILD_AHEAD 16
 
-static enum status build_table(struct value *v, const struct zset_entry *entries, size_t count) {
+static enum status build_table(struct value *v, const struct zset_entry *entries, size_t count,
+                               bool checked) {
     struct ztable_builder b;
     enum status st = ztable_build_init(&b, v->host->env->pages);
+    b.checked = checked;
     for (size_t i = 0; i < count && st == ST_OK; i++) {
         if (i + BUILD_AHEAD < count) {
             PREFETCH(entries[i + BUILD_AHEAD].member.ptr);
@@ -267,14 +270,55 @@ static enum status build_table(struct value *v, const struct zset_entry *entries
     return install(v, &b, st);
 }
 
-enum status zset_build(struct value *v, struct zset_entry *entries, size_t count) {
+/* Into an empty packed set, or a table in its place. */
+static enum status build(struct value *v, const struct zset_entry *entries, size_t count,
+                         bool checked) {
+    enum status st = zpacked_build(v, entries, count);
+    return st == ST_RANGE ? build_table(v, entries, count, checked) : st;
+}
+
+static void sort(const struct value *v, struct zset_entry *entries, size_t count) {
     assert(is_packed(v) && run_count(v->data) == 0);
+    (void)v;
     for (size_t i = 0; i < count; i++) {
         entries[i].score = score_plain(entries[i].score);
     }
     sort_entries(entries, count);
-    enum status st = zpacked_build(v, entries, count);
-    return st == ST_RANGE ? build_table(v, entries, count) : st;
+}
+
+enum status zset_build(struct value *v, struct zset_entry *entries, size_t count) {
+    sort(v, entries, count);
+    return build(v, entries, count, false);
+}
+
+/* Few enough to be packed: those that agree in a byte of their hash are compared. */
+static bool packed_has_twins(const struct zset_entry *entries, size_t count) {
+    unsigned char bytes[RUN_COUNT_MAX];
+    for (size_t i = 0; i < count; i++) {
+        unsigned char byte = (unsigned char)hash_bytes(entries[i].member);
+        const unsigned char *same = bytes;
+        while ((same = memchr(same, byte, (size_t)(bytes + i - same))) != NULL) {
+            if (bytes_equal(entries[same - bytes].member, entries[i].member)) {
+                return true;
+            }
+            same++;
+        }
+        bytes[i] = byte;
+    }
+    return false;
+}
+
+enum status zset_build_checked(struct value *v, struct zset_entry *entries, size_t count) {
+    sort(v, entries, count);
+    for (size_t i = 1; i < count; i++) {
+        if (zset_entry_compare(&entries[i - 1], &entries[i]) == 0) {
+            return ST_EXISTS; /* which the tree would not take */
+        }
+    }
+    if (count > v->host->env->zset_packed_entries_max || count > RUN_COUNT_MAX) {
+        return build_table(v, entries, count, true);
+    }
+    return packed_has_twins(entries, count) ? ST_EXISTS : build(v, entries, count, false);
 }
 
 void zset_prefetch_index(const struct value *v, uint64_t member_hash) {

@@ -140,6 +140,7 @@ void ztable_check(const struct zset *z);
 struct ztable_builder {
     struct zset *z;
     struct order_builder order;
+    bool checked; /* set after init: look for members that are there already, answer ST_EXISTS */
     size_t pending;
     uint64_t hash[ZTABLE_PENDING], ref[ZTABLE_PENDING];
 };

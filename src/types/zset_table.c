@@ -473,6 +473,7 @@ enum status ztable_build_init(struct ztable_builder *b, struct pages *pages) {
         return ST_NOMEM;
     }
     order_build_init(&b->order, &b->z->order);
+    b->checked = false;
     b->pending = 0;
     return ST_OK;
 }
@@ -480,6 +481,10 @@ enum status ztable_build_init(struct ztable_builder *b, struct pages *pages) {
 static enum status insert_pending(struct ztable_builder *b) {
     enum status st = ST_OK;
     for (size_t i = 0; i < b->pending && st == ST_OK; i++) {
+        if (b->checked && swiss_find(&b->z->index, b->hash[i],
+                                     ztable_entry(b->z, b->ref[i]).member) != SWISS_NONE) {
+            return ST_EXISTS;
+        }
         st = swiss_insert(&b->z->index, b->hash[i], b->ref[i]);
     }
     b->pending = 0;

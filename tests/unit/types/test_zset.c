@@ -617,6 +617,35 @@ static void any_order_builds_the_same_set(void **state) {
     }
 }
 
+static void a_checked_build_refuses_a_member_twice(void **state) {
+    static const size_t counts[] = {2, 16, 17, 1000, 20000};
+    static char text[20000][16];
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        size_t count = counts[i];
+        for (int how = 0; how < 6; how++) {
+            struct fixture f;
+            create_with(&f, SMALL_CHUNK, 16, 64);
+            struct zset_entry *entries = make_entries(count, how % 3, text);
+            assert_int_equal(zset_build_checked(&f.h.v, entries, count), ST_OK);
+            assert_int_equal(zset_count(&f.h.v), count);
+            zset_check(&f.h.v);
+            destroy(&f);
+            free(entries);
+            create_with(&f, SMALL_CHUNK, 16, 64);
+            entries = make_entries(count, how % 3, text);
+            entries[count / 2].member = entries[count / 2 - 1].member; /* with another score */
+            if (how >= 3) {
+                entries[count / 2].score = entries[count / 2 - 1].score;
+            }
+            assert_int_equal(zset_build_checked(&f.h.v, entries, count), ST_EXISTS);
+            assert_int_equal(zset_count(&f.h.v), 0);
+            assert_int_equal(object_bytes(), 0);
+            free(entries);
+            destroy(&f);
+        }
+    }
+}
+
 static void long_members_are_built_into_a_table(void **state) {
     struct fixture f;
     struct zset_entry entries[] = {{BYTES_LIT("longer"), 2}, {BYTES_LIT("ok"), 1}};
@@ -870,6 +899,7 @@ int main(void) {
         cmocka_unit_test(random_members_are_uniform),
         cmocka_unit_test(prefetching_changes_nothing),
         cmocka_unit_test(any_order_builds_the_same_set),
+        cmocka_unit_test(a_checked_build_refuses_a_member_twice),
         cmocka_unit_test(long_members_are_built_into_a_table),
         cmocka_unit_test(a_failed_build_leaves_the_set_empty),
         cmocka_unit_test(a_clone_is_equal_and_independent),
