@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build_packages=(cmake make gcc libc6-dev pkg-config libjemalloc-dev libhugetlbfs-dev
-    libxxhash-dev python3)
+    libxxhash-dev liblzf-dev python3)
 test_packages=(clang clang-14 clang-format libclang-rt-14-dev libhiredis-dev libcmocka-dev
     redis-server redis-tools)
 
