@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two ends: buffers that grow at their tops, and what passes between them and the tree. */
+#include "mem/account.h"
+#include "seq_priv.h"
+
+/* One and a half blocks by weight: a push into a full buffer leaves half a block in it, a block
+ * taken back leaves room for half of one. */
+#define BUFFER_MAX (SEQ_WEIGHT_MAX + SEQ_WEIGHT_MAX / 2)
+#define BUFFER_MIN 64
+
+/* A record's bytes are rounded up by the arena; of the last few elements that could close a block,
+ * those that leave the most waste wait for the next. */
+#define FIT_TRIES 16
+
+static_assert(BUFFER_MAX / 2 <= UINT16_MAX, "slots fit their fields");
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+struct strip buffer_strip(const struct seq_buffer *b) {
+    if (b->cap == 0) {
+        return (struct strip){.form = STRIP_SHORT};
+    }
+    return (struct strip){b->memory + b->start, b->memory + b->cap - 2 * (size_t)b->gone, b->count,
+                          b->stop - b->start, STRIP_SHORT};
+}
+
+static uint32_t buffer_weight(const struct seq_buffer *b) {
+    return b->stop - b->start + 2U * b->count;
+}
+
+static uint16_t *slot(const struct seq_buffer *b, uint32_t i) {
+    return (uint16_t *)(void *)(b->memory + b->cap) - 1 - b->gone - i;
+}
+
+static void drop_bottom(struct seq_buffer *b, uint32_t n, uint32_t bytes) {
+    b->start += bytes;
+    b->gone = (uint16_t)(b->gone + n);
+    b->count = (uint16_t)(b->count - n);
+    if (b->count == 0) {
+        b->start = b->stop = b->gone = 0;
+    }
+}
+
+static void store(struct seq_buffer *b, const struct strip *r) {
+    b->stop = b->start + r->len;
+    b->count = (uint16_t)r->count;
+}
+
+void buffer_remove(struct seq_buffer *b, uint32_t i, uint32_t n) {
+    struct strip r = buffer_strip(b);
+    if (i == 0) {
+        drop_bottom(b, n, strip_offset(&r, n));
+    } else {
+        strip_remove(&r, i, n);
+        store(b, &r);
+    }
+}
+
+void buffer_insert(struct seq_buffer *b, uint32_t i, struct bytes element) {
+    struct strip r = buffer_strip(b);
+    strip_insert(&r, i, element);
+    store(b, &r);
+}
+
+bool buffer_resize_at(struct seq_buffer *b, uint32_t i, size_t len) {
+    struct strip r = buffer_strip(b);
+    uint32_t old = strip_len_at(&r, i);
+    if (len > SEQ_SMALL_MAX || b->stop + len + 2 * ((size_t)b->gone + b->count) > b->cap + old) {
+        return len == old;
+    }
+    strip_resize_at(&r, i, len);
+    store(b, &r);
+    return true;
+}
+
+/* Move the elements to the front of a memory of cap bytes: the same or another one. */
+static void buffer_move(struct seq_buffer *b, char *memory, uint32_t cap) {
+    uint32_t data_len = b->stop - b->start;
+    size_t lens_len = 2 * (size_t)b->count;
+    if (b->count != 0) {
+        memmove(memory, b->memory + b->start, data_len);
+        memmove(memory + cap - lens_len, slot(b, b->count - 1U), lens_len);
+    }
+    if (memory != b->memory) {
+        account_free(ACCOUNT_VALUE, b->memory);
+    }
+    *b = (struct seq_buffer){.memory = memory, .cap = cap, .stop = data_len, .count = b->count};
+}
+
+/* want: at least the weight. */
+static enum status buffer_resize(struct seq_buffer *b, size_t want) {
+    size_t cap = account_good_size(want < BUFFER_MIN ? BUFFER_MIN : (want + 1) & ~(size_t)1);
+    cap = cap < BUFFER_MAX ? cap : BUFFER_MAX;
+    assert(cap >= buffer_weight(b));
+    char *memory = account_alloc(ACCOUNT_VALUE, cap);
+    if (memory == NULL) {
+        return ST_NOMEM;
+    }
+    buffer_move(b, memory, (uint32_t)cap);
+    return ST_OK;
+}
+
+static void buffer_release(struct seq_buffer *b) {
+    account_free(ACCOUNT_VALUE, b->memory);
+    *b = (struct seq_buffer){0};
+}
+
+/* ---- towards the tree ------------------------------------------------------------------------ */
+
+static uint32_t size_of_bottom(const struct strip *r, uint32_t n, uint32_t data_len, bool even,
+                               uint32_t longest) {
+    return (uint32_t)block_size(even                   ? STRIP_EVEN
+                                : longest <= UINT8_MAX ? STRIP_BYTE
+                                                       : STRIP_SHORT,
+                                n, data_len);
+}
+
+/* How many of the bottom elements make the next block. */
+static uint32_t plan_block(const struct strip *r) {
+    uint32_t n = 0, data_len = 0, longest = 0;
+    bool even = true;
+    for (; n < r->count; n++) {
+        uint32_t len = strip_len_at(r, n);
+        if (data_len + len + 2 * (n + 1) > SEQ_WEIGHT_MAX) {
+            break;
+        }
+        even = even && len == strip_len_at(r, 0);
+        longest = len > longest ? len : longest;
+        data_len += len;
+    }
+    if (n == r->count) {
+        return n;
+    }
+    uint32_t best = n, best_waste = UINT32_MAX;
+    for (uint32_t tries = 0; tries < FIT_TRIES && n > tries + 1; tries++) {
+        uint32_t size = size_of_bottom(r, n - tries, data_len, even, longest);
+        uint32_t waste = (uint32_t)arena_round(size) - size;
+        if (waste < best_waste) {
+            best_waste = waste;
+            best = n - tries;
+        }
+        data_len -= strip_len_at(r, n - tries - 1);
+    }
+    return best;
+}
+
+/* One block's worth from the bottom of an end to the tree's edge there. */
+static enum status hand_over(struct seq *s, enum seq_end end) {
+    struct seq_buffer *b = &s->end[end];
+    struct strip r = buffer_strip(b);
+    struct seq_draft d;
+    struct seq_path p;
+    uint64_t ref;
+    uint32_t n = plan_block(&r);
+    draft_init(&d);
+    if (end == SEQ_TAIL) {
+        draft_take(&d, &r, 0, n);
+    } else {
+        draft_take_reversed(&d, &r, 0, n);
+    }
+    enum status st = block_create(s, &d, false, &ref);
+    if (st != ST_OK) {
+        return st;
+    }
+    tree_edge(s, end, end == SEQ_TAIL, &p);
+    st = tree_insert(s, &p, ref);
+    if (st != ST_OK) {
+        block_destroy(s, ref);
+        return st;
+    }
+    drop_bottom(b, n, d.data_len);
+    return ST_OK;
+}
+
+enum status end_flush(struct seq *s, enum seq_end end) {
+    enum status st = ST_OK;
+    while (s->end[end].count != 0 && st == ST_OK) {
+        st = hand_over(s, end);
+    }
+    return st;
+}
+
+enum status end_make_room(struct seq *s, enum seq_end end, size_t len) {
+    struct seq_buffer *b = &s->end[end];
+    assert(len <= SEQ_SMALL_MAX);
+    while (!buffer_has_room(b, len)) {
+        size_t need = buffer_weight(b) + len + 2;
+        if (need <= b->cap && b->start + 2U * b->gone >= b->cap / 4) {
+            buffer_move(b, b->memory, b->cap);
+            return ST_OK;
+        }
+        if (b->cap < BUFFER_MAX && need <= BUFFER_MAX) {
+            size_t want = b->cap + b->cap / 2;
+            return buffer_resize(b, want > need ? want : need);
+        }
+        enum status st = hand_over(s, end);
+        if (st != ST_OK) {
+            return st;
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- from the tree --------------------------------------------------------------------------- */
+
+static void fill(struct seq_buffer *b, const struct strip *r, bool reversed) {
+    uint32_t at = strip_data_len(r);
+    b->stop = at;
+    b->count = (uint16_t)r->count;
+    if (!reversed && at != 0) {
+        memcpy(b->memory, r->data, at);
+    }
+    const char *from = r->data;
+    for (uint32_t i = 0; i < r->count; i++) {
+        uint32_t len = strip_len_at(r, i);
+        *slot(b, reversed ? r->count - 1 - i : i) = (uint16_t)len;
+        if (reversed) {
+            at -= len;
+            memcpy(b->memory + at, from, len);
+            from += len;
+        }
+    }
+}
+
+bool end_load(struct seq *s, enum seq_end end) {
+    struct seq_buffer *b = &s->end[end];
+    struct seq_path p;
+    assert(b->count == 0);
+    if (s->root == NULL) {
+        return false;
+    }
+    tree_edge(s, end, false, &p);
+    uint64_t ref = child_ref(path_entry(&p)->child);
+    struct strip r = block_strip(block_at(s, ref));
+    if (block_is_large(block_at(s, ref)) ||
+        (b->cap < strip_weight(&r) && buffer_resize(b, strip_weight(&r)) != ST_OK)) {
+        return false;
+    }
+    fill(b, &r, end == SEQ_HEAD);
+    tree_remove(s, &p);
+    block_destroy(s, ref);
+    return true;
+}
+
+void end_trim(struct seq *s, enum seq_end end) {
+    struct seq_buffer *b = &s->end[end];
+    if (s->root != NULL || b->cap <= BUFFER_MIN) {
+        return;
+    }
+    if (b->count == 0) {
+        buffer_release(b);
+    } else if (buffer_weight(b) < b->cap / 8) {
+        enum status st = buffer_resize(b, b->cap / 2);
+        (void)st; /* it stays as it is */
+    }
+}
