@@ -4,18 +4,19 @@
  *   index     position from the head, from 0; callers resolve negative ones
  *   end       head or tail
  *
- * VALUE_PACKED, small ones, in the key's record (drawn for two elements; lengths as in
- * types/varlen.h):
+ * VALUE_PACKED, small ones, in the key's record: a ds/strip, whose lengths take 0 bytes when all
+ * elements are equally long, else 1 or 2, behind the three numbers it needs:
  *
- *   +-----------+-----+---------+-----+---------+
- *   | count u16 | len | element | len | element |
- *   +-----------+-----+---------+-----+---------+
- *   10 elements of 8 bytes: 2 + 10 x 9 = 92 bytes
+ *   +-------+-----+------+-----------+-----------+- - - -+-------+-------+
+ *   | count | len | form | element 0 | element 1 | room  | len 1 | len 0 |   u16 each
+ *   +-------+-----+------+-----------+-----------+- - - -+-------+-------+
+ *   10 elements of 8 bytes: 6 + 80 = 86 bytes; of 3 to 8 bytes, 5.5 on average: 6 + 55 + 10 = 71
  *
  * VALUE_HEAP: a struct list: a ds/seq, packed blocks of elements under a counted tree. Any position
- * is reached in O(log n), both ends in O(1); 16-byte elements take 17.4 bytes each, all told.
+ * is reached in O(log n), both ends in O(1); 16-byte elements take 16.1 bytes each, all told.
  *
- * Arguments are views, copied. Views returned are good until the next write. "ST_NOMEM" everywhere
+ * Arguments are views, copied; an element pushed or inserted may be a view of one in the same list.
+ * Views returned are good until the next write. "ST_NOMEM" everywhere
  * means the list is as before. n is the number of elements, k of those visited or removed. */
 #ifndef TYPES_LIST_H
 #define TYPES_LIST_H
@@ -25,10 +26,14 @@
 struct list; /* the VALUE_HEAP object */
 
 /* A new empty packed list is these bytes. */
-#define LIST_EMPTY_LEN 2
+#define LIST_EMPTY_LEN 6
 extern const char list_empty[LIST_EMPTY_LEN];
 
 enum list_end { LIST_HEAD, LIST_TAIL };
+
+/* The limits of packed lists, list_packed_*_max, by Redis's list-max-listpack-size: -1 to -5 (and
+ * below) mean 4, 8, 16, 32, 64 KiB; a positive number, elements, in 8 KiB at most; 0 is 1. */
+void list_limits(int listpack_size, struct type_env *env);
 
 uint64_t list_count(const struct value *v);
 
@@ -52,7 +57,8 @@ uint64_t list_remove(struct value *v, uint64_t index, uint64_t count);
  * from_tail; the number removed. Never fails. O(n). */
 uint64_t list_remove_equal(struct value *v, struct bytes element, uint64_t max, bool from_tail);
 
-/* Walk from an index, forward or backward. list_fetch fills up to cap elements; 0 at the end. The
+/* Walk from an index, forward or backward: the element at that index comes first either way (backward
+ * from an index >= count starts at the last one). list_fetch fills up to cap elements; 0 at the end. The
  * list must not change between calls. Blocks ahead are prefetched. */
 struct list_iter {
     const struct value *value;

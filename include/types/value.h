@@ -31,6 +31,8 @@ struct type_env {
     struct pages *pages;            /* chunks for the arenas of large collections */
     size_t hash_packed_entries_max; /* a packed hash with more fields becomes a table */
     size_t hash_packed_element_max; /* ... or with a longer field or value, bytes */
+    size_t list_packed_bytes_max;   /* a longer packed list becomes a sequence of blocks */
+    size_t list_packed_entries_max; /* ... or one of more elements */
     size_t set_int_entries_max;     /* a set of more integers becomes a table */
     size_t set_packed_entries_max;  /* a packed set with more members becomes a table */
     size_t set_packed_element_max;  /* ... or with a longer member, bytes */

@@ -41,8 +41,8 @@ static char *copy_cstr(struct bytes b) {
     return s;
 }
 
-static enum status check_limits(const struct option *o, bool below, uint64_t v, struct buf *why) {
-    if (!below && v >= (uint64_t)o->min && v <= (uint64_t)o->max) {
+static enum status check_limits(const struct option *o, bool within, struct buf *why) {
+    if (within) {
         return ST_OK;
     }
     buf_printf(why, "argument must be between %" PRId64 " and %" PRId64 " inclusive", o->min,
@@ -62,7 +62,6 @@ static enum status parse_bool(const struct option *o, void *to, const struct byt
     return ST_OK;
 }
 
-/* No row has a limit below zero: a negative number is only ever too small. */
 static enum status parse_number(const struct option *o, const struct bytes *words, uint64_t *out,
                                 struct buf *why) {
     int64_t v;
@@ -70,7 +69,7 @@ static enum status parse_number(const struct option *o, const struct bytes *word
         return refuse(why, "argument couldn't be parsed into an integer");
     }
     *out = (uint64_t)v;
-    return check_limits(o, v < 0, *out, why);
+    return check_limits(o, v >= o->min && v <= o->max, why);
 }
 
 static enum status parse_int(const struct option *o, void *to, const struct bytes *words,
@@ -99,7 +98,8 @@ static enum status parse_size(const struct option *o, void *to, const struct byt
     if (!number_parse_size(words[0], &v)) {
         return refuse(why, "argument must be a memory value");
     }
-    enum status st = check_limits(o, false, v, why);
+    bool within = v >= (uint64_t)o->min && v <= (uint64_t)o->max; /* no size has a limit below 0 */
+    enum status st = check_limits(o, within, why);
     if (st == ST_OK) {
         *(size_t *)to = (size_t)v;
     }

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "server/server.h"
+#include "types/list.h"
 
 /* Files that are not clients: listeners, epoll, signals, timers, the log, standard streams. */
 #define FILES_RESERVED 32
@@ -54,6 +55,7 @@ static bool change_packed_limits(void *ctx, const struct config *config, const c
     s->dbs->env.hash_packed_entries_max = config->hash_max_listpack_entries;
     s->dbs->env.hash_packed_element_max = config->hash_max_listpack_value;
     s->dbs->env.set_int_entries_max = config->set_max_intset_entries;
+    list_limits(config->list_max_listpack_size, &s->dbs->env);
     s->dbs->env.set_packed_entries_max = config->set_max_listpack_entries;
     s->dbs->env.set_packed_element_max = config->set_max_listpack_value;
     s->dbs->env.zset_packed_entries_max = config->zset_max_listpack_entries;
@@ -98,6 +100,7 @@ void apply_setup(struct server *s) {
     config_on_change(c, OPTION_maxclients, change_maxclients, s);
     config_on_change(c, OPTION_hash_max_listpack_entries, change_packed_limits, s);
     config_on_change(c, OPTION_hash_max_listpack_value, change_packed_limits, s);
+    config_on_change(c, OPTION_list_max_listpack_size, change_packed_limits, s);
     config_on_change(c, OPTION_set_max_intset_entries, change_packed_limits, s);
     config_on_change(c, OPTION_set_max_listpack_entries, change_packed_limits, s);
     config_on_change(c, OPTION_set_max_listpack_value, change_packed_limits, s);

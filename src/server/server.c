@@ -11,6 +11,7 @@
 #include "base/ticks.h"
 #include "cmd/table.h"
 #include "mem/account.h"
+#include "types/list.h"
 
 static void hook_shutdown(void *user, unsigned flags) {
     struct server *s = user;
@@ -38,6 +39,7 @@ static enum status setup_data(struct server *s, struct buf *error) {
                            .set_packed_element_max = s->config.set_max_listpack_value,
                            .zset_packed_entries_max = s->config.zset_max_listpack_entries,
                            .zset_packed_element_max = s->config.zset_max_listpack_value};
+    list_limits(s->config.list_max_listpack_size, &env);
     st = dbset_create(&env, (size_t)s->config.databases, &s->dbs);
     if (st != ST_OK) {
         return fail(error, st, "cannot create databases");

@@ -5,6 +5,7 @@
 
 #include "mem/account.h"
 #include "types/hash.h"
+#include "types/list.h"
 #include "types/set.h"
 #include "types/string.h"
 #include "types/zset.h"
@@ -99,6 +100,31 @@ static bool hash_is_big(const struct value *v) {
     return hash_object_is_big(value_object(v));
 }
 
+static const char *list_encoding_name(const struct value *v) {
+    return v->encoding == VALUE_PACKED ? "listpack" : "quicklist";
+}
+
+static bool list_free_object(void *object, size_t budget) {
+    return list_free_step(object, budget);
+}
+
+static enum status list_clone_object(const struct value *v, struct value_image *image) {
+    struct list *copy;
+    enum status st = list_clone(value_object(v), &copy);
+    if (st == ST_OK) {
+        image_of_object(image, copy);
+    }
+    return st;
+}
+
+static size_t list_object_bytes(const struct value *v) {
+    return list_bytes_held(value_object(v));
+}
+
+static bool list_is_big(const struct value *v) {
+    return list_object_is_big(value_object(v));
+}
+
 static const char *set_encoding_name(const struct value *v) {
     return v->encoding == VALUE_INT      ? "intset"
            : v->encoding == VALUE_PACKED ? "listpack"
@@ -154,6 +180,8 @@ static bool zset_is_big(const struct value *v) {
 static const struct type_ops type_table[VALUE_TYPES] = {
     [VALUE_STRING] = {"string", string_encoding_name, string_free_step, string_clone, string_bytes,
                       string_is_big, string_check, NULL, NULL},
+    [VALUE_LIST] = {"list", list_encoding_name, list_free_object, list_clone_object,
+                    list_object_bytes, list_is_big, list_check},
     [VALUE_SET] = {"set", set_encoding_name, set_free_object, set_clone_object, set_object_bytes,
                    set_is_big, set_check, set_prefetch_index, set_prefetch_record},
     [VALUE_ZSET] = {"zset", zset_encoding_name, zset_free_object, zset_clone_object,
