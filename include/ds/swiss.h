@@ -50,7 +50,7 @@
 #include "base/status.h"
 
 #define SWISS_NONE UINT64_MAX
-#define SWISS_SEGMENT_SLOTS_MAX 1632 /* 102 groups: narrow ones fill 8 KiB but for 16 bytes */
+#define SWISS_SEGMENT_SLOTS_MAX 1632 /* 102 groups: 8 KiB when narrow */
 #define SWISS_REF_BITS 40
 
 struct swiss_ops {
@@ -62,7 +62,8 @@ struct swiss_ops {
     void (*prefetch)(void *owner, uint64_t ref);
 };
 
-/* Embedded by value, may be moved; treat as opaque. 48 bytes. */
+/* Embedded by value; treat as opaque. May not be moved while it has entries: its segments name it,
+ * so that they can be moved. 48 bytes. */
 struct swiss {
     const struct swiss_ops *ops;
     void *owner;

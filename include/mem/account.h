@@ -35,10 +35,15 @@ size_t account_good_size(size_t size);
  * allowed. */
 void account_move(enum account_tag from, enum account_tag to, void *ptr);
 
+/* Count bytes that hold data but come from elsewhere (the mappings of mem/dense): account_bytes
+ * shows them, and account_heap among what is allocated, active and resident. */
+void account_count(enum account_tag tag, size_t bytes);
+void account_uncount(enum account_tag tag, size_t bytes);
+
 size_t account_bytes(enum account_tag tag);
 const char *account_tag_name(enum account_tag tag);
 
-/* jemalloc's own view, refreshed at each call. */
+/* jemalloc's own view, refreshed at each call, and what account_count was told of. */
 struct account_heap {
     size_t allocated_bytes; /* asked for by the program, size-class rounding included */
     size_t active_bytes;    /* in OS pages that hold at least one allocation */

@@ -20,10 +20,11 @@ bool swiss_deinit_step(struct swiss *s, size_t max_segments) {
     const uint64_t *dir = directory_of(s);
     uint64_t i = s->deepest;
     while (i < (uint64_t)1 << s->depth && max_segments > 0) {
-        if (dir[i] != 0) {
-            account_free(ACCOUNT_INDEX, entry_segment(dir[i]));
+        uint64_t entry = dir[i];
+        if (entry != 0) { /* freeing may move one that is still to come: the directory tells where */
+            swiss_segment_free(entry_segment(entry));
         }
-        i += (uint64_t)1 << (s->depth - entry_depth(dir[i]));
+        i += (uint64_t)1 << (s->depth - entry_depth(entry));
         max_segments--;
     }
     s->deepest = (uint32_t)i;

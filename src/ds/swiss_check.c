@@ -34,6 +34,7 @@ static void check_segment(const struct swiss *s, const struct segment *seg, uint
     uint32_t deleted = 0;
     CHECK(seg->groups > 0 && seg->groups <= SWISS_GROUPS_CAP);
     CHECK(seg->groups <= s->largest);
+    CHECK(seg->owner == s && seg->prefix == prefix);
     for (uint32_t g = 0; g < seg->groups; g++) {
         const uint8_t *group = group_at(seg, stride_of(seg->wide), g);
         for (unsigned slot = 0; slot < GROUP_SLOTS; slot++) {

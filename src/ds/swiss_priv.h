@@ -9,15 +9,24 @@
  *   | segment address / 16  (44)  | groups (14) | wide | depth (5)   |     0 = no segment
  *   +-----------------------------+-------------+------+-------------+
  *
- * A segment, 16 bytes then its groups, group g at 16 + g x 80 (narrow) or 16 + g x 96 (wide):
+ * A segment, 32 bytes then its groups, group g at 32 + g x 80 (narrow) or 32 + g x 96 (wide):
  *
- *   0       4            8       12       14      15     16
- *   +-------+------------+-------+--------+-------+------+---------+---------+- -
- *   | count | tombstones | limit | groups | depth | wide | group 0 | group 1 |
- *   +-------+------------+-------+--------+-------+------+---------+---------+- -
+ *   0       4            8       12       14      15     16      24       28       32
+ *   +-------+------------+-------+--------+-------+------+-------+--------+--------+---------+- -
+ *   | count | tombstones | limit | groups | depth | wide | owner | prefix | unused | group 0 |
+ *   +-------+------------+-------+--------+-------+------+-------+--------+--------+---------+- -
  *
- * Largest normal narrow segment: 16 + 102 x 80 = 8176 bytes in a class of 8192. A wide one of as
- * many groups: 16 + 102 x 96 = 9808 in 10240. */
+ * Largest normal narrow segment: 32 + 102 x 80 = 8192 bytes. A wide one of as many groups: 32 + 102
+ * x 96 = 9824.
+ *
+ * Where segments lie: up to SWISS_GROUPS_SMALL groups, and beyond SWISS_GROUPS_MAX, in heap
+ * allocations; between, in slots of mem/dense, a pool for each size, shared by all indexes. There
+ *
+ *   freeing a segment may move any other one, of any index,
+ *
+ * and its owner's directory is corrected before swiss_segment_free returns: a pointer to a segment
+ * is not to be used after that, but found again. A segment that no directory names yet, or any more,
+ * must not be moved: such are freed last created first, or by swiss_segments_free. */
 #ifndef DS_SWISS_PRIV_H
 #define DS_SWISS_PRIV_H
 
@@ -29,6 +38,7 @@ enum {
     SWISS_TAG_BITS = 7,
     SWISS_ORDER_BITS = 64 - SWISS_TAG_BITS, /* 57: a scan cursor counts in these */
     SWISS_GROUPS_MAX = SWISS_SEGMENT_SLOTS_MAX / GROUP_SLOTS,
+    SWISS_GROUPS_SMALL = 25, /* 2032 bytes when narrow, in jemalloc's 2048 */
     SWISS_GROUPS_CAP = 2047, /* of a segment whose entries no directory can tell apart */
     SWISS_STRIDE_NARROW = GROUP_SLOTS + GROUP_SLOTS * 4,   /* 80 */
     SWISS_STRIDE_WIDE = SWISS_STRIDE_NARROW + GROUP_SLOTS, /* 96 */
@@ -41,12 +51,15 @@ struct segment {
     uint16_t groups;
     uint8_t depth; /* leading hash bits that all its entries share */
     uint8_t wide;
+    struct swiss *owner; /* whose directory names it, NULL while none does */
+    uint32_t prefix;     /* those leading bits */
+    uint32_t unused;
     uint8_t group[]; /* groups x stride */
 };
 
-static_assert(sizeof(struct segment) == 16, "segment header");
-static_assert(16 + SWISS_GROUPS_MAX * SWISS_STRIDE_NARROW == 8176, "the largest fills its class");
-static_assert(offsetof(struct segment, group) == 16, "groups follow the header");
+static_assert(sizeof(struct segment) == 32, "segment header");
+static_assert(32 + SWISS_GROUPS_MAX * SWISS_STRIDE_NARROW == 8192, "the largest normal one");
+static_assert(offsetof(struct segment, group) == 32, "groups follow the header");
 static_assert(sizeof(void *) == 8, "directory entries hold 48-bit pointers");
 static_assert(sizeof(struct swiss) == 48, "struct swiss is 48 bytes");
 
@@ -139,6 +152,29 @@ static inline void segment_place(struct segment *seg, uint64_t hash, uint64_t re
     group_set_ref(group, slot, seg->wide, ref);
 }
 
+/* ---- swiss_segment.c ---- */
+
+/* Bytes a segment of so many groups takes from the heap or a pool. */
+size_t swiss_segment_bytes(uint32_t groups, bool wide);
+
+/* The least size that has no fewer groups and wastes no bytes. */
+uint32_t swiss_fit_groups(uint32_t groups, bool wide);
+
+/* The next size up. */
+uint32_t swiss_next_groups(uint32_t groups, bool wide);
+
+/* An empty segment that no directory names; NULL when memory is short. Moves nothing. */
+struct segment *swiss_segment_create(uint32_t groups, uint32_t limit, unsigned depth, bool wide);
+
+/* May move any other segment, see above. NULL is allowed. */
+void swiss_segment_free(struct segment *seg);
+
+/* Both of two that no directory names any more. */
+void swiss_segments_free(struct segment *a, struct segment *b);
+
+/* Name seg at every entry of the prefix that it shares with hash. */
+void swiss_directory_set(struct swiss *s, uint64_t hash, struct segment *seg);
+
 /* ---- swiss_resize.c ---- */
 
 /* Give the segment of this hash room for one more entry; on ST_NOMEM nothing changed. May have to
@@ -150,8 +186,5 @@ MUST_CHECK enum status swiss_widen(struct swiss *s, uint64_t hash);
 
 /* The segment of this hash has got sparse: merge it with its buddy or shrink it if that pays. */
 void swiss_make_compact(struct swiss *s, uint64_t hash);
-
-/* Bytes a segment of so many groups takes from the heap. */
-size_t swiss_segment_bytes(uint32_t groups, bool wide);
 
 #endif

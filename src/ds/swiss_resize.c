@@ -2,7 +2,8 @@
 /* How segments grow, split, merge, shrink and rebuild, each alone.
  *
  * A new segment is allocated first, filled in order from the old ones, then put in the directory: a
- * failed allocation leaves all as it was. Asking records for their hashes is the cost (they lie
+ * failed allocation leaves all as it was, and the old ones are freed, which may move others, when
+ * no pointer to a segment is needed any more. Asking records for their hashes is the cost (they lie
  * anywhere in memory), so they are prefetched a group ahead. benchmarks/micro/ds_swiss.c */
 #include "mem/account.h"
 #include "swiss_priv.h"
@@ -29,36 +30,11 @@ enum {
 
 /* ---- sizes ---- */
 
-static size_t raw_bytes(uint32_t groups, bool wide) {
-    return sizeof(struct segment) + groups * stride_of(wide);
-}
-
-size_t swiss_segment_bytes(uint32_t groups, bool wide) {
-    return account_good_size(raw_bytes(groups, wide));
-}
-
-/* Most groups in the allocation class that holds `bytes`. */
-static uint32_t class_groups(size_t bytes, bool wide) {
-    return (uint32_t)((account_good_size(bytes) - sizeof(struct segment)) / stride_of(wide));
-}
-
-/* The next size up that fills a class. jemalloc's classes are 1.143 to 1.25 apart, so an eighth
- * more is never past the next one; allocators with finer ones give steps of an eighth. */
-static uint32_t next_groups(uint32_t groups, bool wide) {
-    size_t bytes = swiss_segment_bytes(groups, wide);
-    uint32_t next;
-    do {
-        bytes = account_good_size(bytes + bytes / 8 + 1);
-        next = class_groups(bytes, wide);
-    } while (next <= groups);
-    return next;
-}
-
-/* The smallest size that fills a class and holds count at this load. */
+/* The smallest size that wastes no bytes and holds count at this load. */
 static uint32_t fitting_groups(uint32_t count, uint32_t load, bool wide) {
     uint32_t slots = (uint32_t)((uint64_t)count * LOAD_ONE / load) + 1;
     uint32_t groups = (slots + GROUP_SLOTS - 1) / GROUP_SLOTS;
-    return class_groups(raw_bytes(groups, wide), wide);
+    return swiss_fit_groups(groups, wide);
 }
 
 /* xorshift32 (Marsaglia, 2003): spreads loads, decides nothing else. */
@@ -89,7 +65,7 @@ static uint32_t choose_groups(uint32_t count, uint32_t min_groups, uint32_t load
         groups = min_groups;
     }
     while (limit_at(groups, load) < wanted) {
-        groups = next_groups(groups, wide);
+        groups = swiss_next_groups(groups, wide);
     }
     /* Rather little headroom than beyond the usual maximum. */
     if (groups > SWISS_GROUPS_MAX && limit_at(min_groups, load) > count) {
@@ -101,16 +77,8 @@ static uint32_t choose_groups(uint32_t count, uint32_t min_groups, uint32_t load
 /* An empty segment; NULL when memory is short. */
 static struct segment *segment_create(struct swiss *s, uint32_t groups, uint32_t limit,
                                       unsigned depth, bool wide) {
-    struct segment *seg = account_alloc(ACCOUNT_INDEX, raw_bytes(groups, wide));
-    if (seg == NULL) {
-        return NULL;
-    }
-    *seg = (struct segment){
-        .limit = limit, .groups = (uint16_t)groups, .depth = (uint8_t)depth, .wide = wide};
-    for (uint32_t g = 0; g < groups; g++) {
-        memset(group_at(seg, stride_of(wide), g), CTRL_EMPTY, GROUP_SLOTS);
-    }
-    if (groups > s->largest) {
+    struct segment *seg = swiss_segment_create(groups, limit, depth, wide);
+    if (seg != NULL && groups > s->largest) {
         s->largest = (uint16_t)groups;
     }
     return seg;
@@ -188,19 +156,6 @@ static uint32_t transfer(const struct swiss *s, const struct segment *from, stru
 
 /* ---- the directory ---- */
 
-/* Name seg at every entry of the prefix that it shares with hash. */
-static void directory_set(struct swiss *s, uint64_t hash, const struct segment *seg) {
-    if (s->depth == 0) {
-        s->root.only = entry_pack(seg);
-        return;
-    }
-    uint64_t span = (uint64_t)1 << (s->depth - seg->depth);
-    uint64_t first = directory_index(s, hash) & ~(span - 1);
-    for (uint64_t i = 0; i < span; i++) {
-        s->root.directory[first + i] = entry_pack(seg);
-    }
-}
-
 /* One more bit. 8 bytes per entry of the directory: 64 KiB at 8 M records, ~10 us. */
 static enum status directory_double(struct swiss *s) {
     uint64_t n = (uint64_t)1 << s->depth;
@@ -254,8 +209,8 @@ static enum status install(struct swiss *s, uint64_t hash, struct segment *seg,
         return ST_NOMEM;
     }
     transfer(s, seg, fresh, NULL);
-    directory_set(s, hash, fresh);
-    account_free(ACCOUNT_INDEX, seg);
+    swiss_directory_set(s, hash, fresh);
+    swiss_segment_free(seg);
     return ST_OK;
 }
 
@@ -293,8 +248,8 @@ static bool split_into(struct swiss *s, const struct segment *seg, struct segmen
             }
         }
         bool short_of_memory = half[0] == NULL || half[1] == NULL;
-        account_free(ACCOUNT_INDEX, half[0]);
-        account_free(ACCOUNT_INDEX, half[1]);
+        swiss_segment_free(half[1]);
+        swiss_segment_free(half[0]);
         if (short_of_memory) {
             return false;
         }
@@ -307,16 +262,16 @@ static enum status split(struct swiss *s, uint64_t hash, struct segment *seg) {
         return ST_NOMEM;
     }
     if (seg->depth == s->depth && directory_double(s) != ST_OK) {
-        account_free(ACCOUNT_INDEX, half[0]);
-        account_free(ACCOUNT_INDEX, half[1]);
+        swiss_segment_free(half[1]);
+        swiss_segment_free(half[0]);
         return ST_NOMEM;
     }
     uint64_t bit = (uint64_t)1 << (63 - seg->depth);
-    directory_set(s, hash & ~bit, half[0]);
-    directory_set(s, hash | bit, half[1]);
+    swiss_directory_set(s, hash & ~bit, half[0]);
+    swiss_directory_set(s, hash | bit, half[1]);
     s->segments++;
     s->deepest += half[0]->depth == s->depth ? 2 : 0;
-    account_free(ACCOUNT_INDEX, seg);
+    swiss_segment_free(seg);
     return ST_OK;
 }
 
@@ -336,7 +291,7 @@ enum status swiss_make_room(struct swiss *s, uint64_t hash) {
         if (first == NULL) {
             return ST_NOMEM;
         }
-        s->root.only = entry_pack(first);
+        swiss_directory_set(s, hash, first);
         s->segments = 1;
         s->deepest = 1;
         return ST_OK;
@@ -345,7 +300,7 @@ enum status swiss_make_room(struct swiss *s, uint64_t hash) {
     if (seg->tombstones >= seg->limit / TOMBSTONE_DIVISOR) {
         return rebuild(s, hash, seg);
     }
-    uint32_t groups = next_groups(seg->groups, seg->wide);
+    uint32_t groups = swiss_next_groups(seg->groups, seg->wide);
     if (groups > SWISS_GROUPS_MAX && may_split(s, seg)) {
         return split(s, hash, seg);
     }
@@ -366,8 +321,8 @@ enum status swiss_widen(struct swiss *s, uint64_t hash) {
         memcpy(group, group_at(seg, SWISS_STRIDE_NARROW, g), SWISS_STRIDE_NARROW);
         memset(group + SWISS_STRIDE_NARROW, 0, GROUP_SLOTS);
     }
-    directory_set(s, hash, fresh);
-    account_free(ACCOUNT_INDEX, seg);
+    swiss_directory_set(s, hash, fresh);
+    swiss_segment_free(seg);
     return ST_OK;
 }
 
@@ -394,9 +349,8 @@ static void merge(struct swiss *s, uint64_t hash, struct segment *seg, struct se
     transfer(s, buddy, both, NULL);
     s->deepest -= seg->depth == s->depth ? 2 : 0;
     s->segments--;
-    directory_set(s, hash, both);
-    account_free(ACCOUNT_INDEX, seg);
-    account_free(ACCOUNT_INDEX, buddy);
+    swiss_directory_set(s, hash, both);
+    swiss_segments_free(seg, buddy);
     directory_trim(s);
 }
 

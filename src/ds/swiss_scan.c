@@ -39,15 +39,23 @@ static void scan_flush(struct scan *scan) {
     scan->n = 0;
 }
 
+/* The segment that the scan is in. */
+static const struct segment *scan_segment(const struct scan *scan) {
+    return entry_segment(entry_of(scan->s, scan->from << SWISS_TAG_BITS));
+}
+
 /* Entries at home in groups [home, home + run) lie there or behind, up to the first group with an
  * EMPTY slot from the last home on. */
-static void scan_run(struct scan *scan, const struct segment *seg, uint32_t home, uint32_t run) {
+static void scan_run(struct scan *scan, uint32_t home, uint32_t run) {
     const struct swiss *s = scan->s;
+    const struct segment *seg = scan_segment(scan);
     uint32_t g = home;
     for (uint32_t passed = 1; passed <= seg->groups; passed++) {
         const uint8_t *group = group_at(seg, stride_of(seg->wide), g);
         if (scan->n + GROUP_SLOTS > SCAN_BATCH) {
             scan_flush(scan);
+            seg = scan_segment(scan); /* fn may have freed another index: segments move */
+            group = group_at(seg, stride_of(seg->wide), g);
         }
         for (uint64_t mask = group_full(group); mask != 0; mask &= mask - 1) {
             uint64_t ref = group_ref(group, group_first(mask), seg->wide);
@@ -82,12 +90,12 @@ static uint32_t smaller(size_t a, uint32_t b) {
 static size_t scan_on(struct scan *scan, size_t want) {
     uint64_t hash = scan->to << SWISS_TAG_BITS;
     uint64_t entry = entry_of(scan->s, hash);
-    const struct segment *seg = entry_segment(entry);
     unsigned depth = entry_depth(entry);
     unsigned shift = SWISS_ORDER_BITS - depth;
     uint64_t base = scan->to >> shift << shift;
     uint32_t home = home_group(hash, depth, entry_groups(entry));
     scan->from = scan->to;
+    const struct segment *seg = scan_segment(scan);
     if (seg->count == 0) {
         scan->to = base + ((uint64_t)1 << shift);
         return 1;
@@ -95,7 +103,7 @@ static size_t scan_on(struct scan *scan, size_t want) {
     uint32_t run = smaller((want - scan->seen) / SCAN_GROUP_YIELD + 1, SCAN_RUN_GROUPS);
     run = smaller(run, seg->groups - home);
     scan->to = group_start(base, depth, seg->groups, home + run);
-    scan_run(scan, seg, home, run);
+    scan_run(scan, home, run);
     return run;
 }
 

@@ -12,6 +12,7 @@
 #define LARGE_BYTES (14 * 1024) /* jemalloc's largest small class with 4 KiB OS pages */
 
 static size_t tag_bytes[ACCOUNT_TAGS];
+static size_t foreign_bytes;  /* of these, those of account_count */
 static size_t fail_countdown; /* 0: allocations work; 1: they fail; n: the n-th from now is the
                                  first to fail */
 
@@ -164,9 +165,9 @@ void account_heap(struct account_heap *out) {
     uint64_t epoch = 1;
     size_t len = sizeof(epoch);
     mallctl("epoch", &epoch, &len, &epoch, sizeof(epoch));
-    out->allocated_bytes = read_stat("stats.allocated");
-    out->active_bytes = read_stat("stats.active");
-    out->resident_bytes = read_stat("stats.resident");
+    out->allocated_bytes = read_stat("stats.allocated") + foreign_bytes;
+    out->active_bytes = read_stat("stats.active") + foreign_bytes;
+    out->resident_bytes = read_stat("stats.resident") + foreign_bytes;
     out->retained_bytes = read_stat("stats.retained");
     out->metadata_bytes = read_stat("stats.metadata");
 }
@@ -250,6 +251,17 @@ void account_move(enum account_tag from, enum account_tag to, void *ptr) {
     if (to != ACCOUNT_TAGS) {
         tag_bytes[to] += usable;
     }
+}
+
+void account_count(enum account_tag tag, size_t bytes) {
+    tag_bytes[tag] += bytes;
+    foreign_bytes += bytes;
+}
+
+void account_uncount(enum account_tag tag, size_t bytes) {
+    assert(tag_bytes[tag] >= bytes && foreign_bytes >= bytes);
+    tag_bytes[tag] -= bytes;
+    foreign_bytes -= bytes;
 }
 
 size_t account_bytes(enum account_tag tag) {

@@ -231,3 +231,17 @@ void *pages_os_map(size_t bytes, size_t align, bool thp, struct pages_os_error *
     }
     return ptr;
 }
+
+size_t pages_os_release(void *base, size_t from, size_t to) {
+    size_t os_page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t start = (from + os_page - 1) / os_page * os_page;
+    size_t end = (to + os_page - 1) / os_page * os_page;
+    if (start < end) {
+        madvise((char *)base + start, end - start, MADV_DONTNEED);
+    }
+    return start;
+}
+
+void pages_os_unmap(void *base, size_t bytes) {
+    munmap(base, bytes);
+}

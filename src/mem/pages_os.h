@@ -22,6 +22,12 @@ void *pages_os_map_hugetlb(size_t bytes, size_t os_page_bytes, size_t align,
  * NULL with *error. */
 void *pages_os_map(size_t bytes, size_t align, bool thp, struct pages_os_error *error);
 
+/* Give back the memory of the whole OS pages in [from, to) of a mapping of ordinary memory, whose
+ * start is base; the next touch finds zeroes. Returns where that began: from, rounded up. */
+size_t pages_os_release(void *base, size_t from, size_t to);
+
+void pages_os_unmap(void *base, size_t bytes);
+
 /* Write-touch every OS page; the errno, 0 when all are there. pages_os_touch is for kernels
  * before 5.14, which have no MADV_POPULATE_WRITE: a SIGBUS under a guard becomes EFAULT. */
 int pages_os_populate(void *ptr, size_t bytes, size_t os_page_bytes);

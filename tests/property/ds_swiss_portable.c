@@ -8,4 +8,5 @@
 #undef CHECK
 #include "../../src/ds/swiss_resize.c"
 #include "../../src/ds/swiss_scan.c"
+#include "../../src/ds/swiss_segment.c"
 #include "ds_swiss.c"

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a growing swiss index really holds: its own count of bytes, and what the process's resident
+ * memory grew by, per entry, at many sizes.
+ *
+ *   ds_swiss_resident [to [from [step]]]       default 4,000,000 800,000 25,000
+ *
+ * There are no records: a ref is a number and its hash a mix of it, so that nothing but the index
+ * grows. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ds/swiss.h"
+
+static uint64_t asked; /* calls of hash_of by the index: entries it has moved */
+
+static uint64_t mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t mixed_hash_of(void *owner, uint64_t ref) {
+    asked++;
+    return mix(ref);
+}
+
+static bool number_matches(void *owner, uint64_t ref, struct bytes key) {
+    return memcmp(&ref, key.ptr, sizeof(ref)) == 0;
+}
+
+static const struct swiss_ops ops = {mixed_hash_of, number_matches, NULL};
+
+static size_t resident_bytes(void) {
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f == NULL || fscanf(f, "%*u %lu", &pages) != 1) {
+        perror("/proc/self/statm");
+        exit(1);
+    }
+    fclose(f);
+    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+struct tally {
+    double most;
+    double sum;
+    uint64_t at;
+};
+
+static double note(struct tally *t, size_t bytes, uint64_t n) {
+    double each = (double)bytes / (double)n;
+    t->sum += each;
+    if (each > t->most) {
+        t->most = each;
+        t->at = n;
+    }
+    return each;
+}
+
+int main(int argc, char **argv) {
+    uint64_t to = argc > 1 ? strtoull(argv[1], NULL, 10) : 4000000;
+    uint64_t from = argc > 2 ? strtoull(argv[2], NULL, 10) : 800000;
+    uint64_t step = argc > 3 ? strtoull(argv[3], NULL, 10) : 25000;
+    if (from == 0 || to < from || step == 0) {
+        fprintf(stderr, "usage: ds_swiss_resident [to [from [step]]]\n");
+        return 2;
+    }
+    struct tally counted = {0};
+    struct tally resident = {0};
+    struct swiss s;
+    swiss_init(&s, &ops, NULL);
+    size_t before = resident_bytes();
+    double samples = 0;
+    printf("%10s %8s %9s\n", "entries", "counted", "resident");
+    for (uint64_t i = 0; i < to;) {
+        if (swiss_insert(&s, mix(i), i) != ST_OK) {
+            fprintf(stderr, "out of memory\n");
+            return 1;
+        }
+        i++;
+        if (i >= from && (i - from) % step == 0) {
+            double c = note(&counted, swiss_bytes(&s), i);
+            double r = note(&resident, resident_bytes() - before, i);
+            printf("%10" PRIu64 " %8.2f %9.2f\n", i, c, r);
+            samples++;
+        }
+    }
+    printf("counted:  mean %.2f, worst %.2f at %" PRIu64 "\n", counted.sum / samples, counted.most,
+           counted.at);
+    printf("resident: mean %.2f, worst %.2f at %" PRIu64 "\n", resident.sum / samples,
+           resident.most, resident.at);
+    printf("each entry was moved %.2f times\n", (double)asked / (double)to);
+    swiss_deinit(&s);
+    printf("left after freeing all: %zd KiB\n",
+           ((ssize_t)resident_bytes() - (ssize_t)before) / 1024);
+    return 0;
+}
