@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a growing swiss index really holds: its own count of bytes, and what the process's resident
+/* What a swiss index really holds while it grows, and while it shrinks again: its own count of bytes, and what the process's resident
  * memory grew by, per entry, at many sizes.
  *
  *   ds_swiss_resident [to [from [step]]]       default 4,000,000 800,000 25,000
@@ -61,6 +61,27 @@ static double note(struct tally *t, size_t bytes, uint64_t n) {
     return each;
 }
 
+struct phase {
+    struct tally counted;
+    struct tally resident;
+    double samples;
+};
+
+static void sample(struct phase *p, const struct swiss *s, size_t before) {
+    double c = note(&p->counted, swiss_bytes(s), swiss_count(s));
+    double r = note(&p->resident, resident_bytes() - before, swiss_count(s));
+    printf("%10" PRIu64 " %8.2f %9.2f\n", swiss_count(s), c, r);
+    p->samples++;
+}
+
+static void print_phase(const char *name, const struct phase *p, uint64_t changes) {
+    printf("%s: counted mean %.2f, worst %.2f at %" PRIu64
+           "; resident mean %.2f, worst %.2f at %" PRIu64 "; %.2f moved for each\n",
+           name, p->counted.sum / p->samples, p->counted.most, p->counted.at,
+           p->resident.sum / p->samples, p->resident.most, p->resident.at,
+           (double)asked / (double)changes);
+}
+
 int main(int argc, char **argv) {
     uint64_t to = argc > 1 ? strtoull(argv[1], NULL, 10) : 4000000;
     uint64_t from = argc > 2 ? strtoull(argv[2], NULL, 10) : 800000;
@@ -69,31 +90,30 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: ds_swiss_resident [to [from [step]]]\n");
         return 2;
     }
-    struct tally counted = {0};
-    struct tally resident = {0};
+    struct phase growing = {0};
+    struct phase shrinking = {0};
     struct swiss s;
     swiss_init(&s, &ops, NULL);
     size_t before = resident_bytes();
-    double samples = 0;
     printf("%10s %8s %9s\n", "entries", "counted", "resident");
-    for (uint64_t i = 0; i < to;) {
+    for (uint64_t i = 0; i < to; i++) {
         if (swiss_insert(&s, mix(i), i) != ST_OK) {
             fprintf(stderr, "out of memory\n");
             return 1;
         }
-        i++;
-        if (i >= from && (i - from) % step == 0) {
-            double c = note(&counted, swiss_bytes(&s), i);
-            double r = note(&resident, resident_bytes() - before, i);
-            printf("%10" PRIu64 " %8.2f %9.2f\n", i, c, r);
-            samples++;
+        if (swiss_count(&s) >= from && (swiss_count(&s) - from) % step == 0) {
+            sample(&growing, &s, before);
         }
     }
-    printf("counted:  mean %.2f, worst %.2f at %" PRIu64 "\n", counted.sum / samples, counted.most,
-           counted.at);
-    printf("resident: mean %.2f, worst %.2f at %" PRIu64 "\n", resident.sum / samples,
-           resident.most, resident.at);
-    printf("each entry was moved %.2f times\n", (double)asked / (double)to);
+    print_phase("growing", &growing, to);
+    asked = 0;
+    for (uint64_t i = 0; swiss_count(&s) > from; i++) {
+        swiss_erase(&s, mix(i), i);
+        if ((swiss_count(&s) - from) % step == 0) {
+            sample(&shrinking, &s, before);
+        }
+    }
+    print_phase("shrinking", &shrinking, to - from);
     swiss_deinit(&s);
     printf("left after freeing all: %zd KiB\n",
            ((ssize_t)resident_bytes() - (ssize_t)before) / 1024);

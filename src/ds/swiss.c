@@ -21,7 +21,8 @@ bool swiss_deinit_step(struct swiss *s, size_t max_segments) {
     uint64_t i = s->deepest;
     while (i < (uint64_t)1 << s->depth && max_segments > 0) {
         uint64_t entry = dir[i];
-        if (entry != 0) { /* freeing may move one that is still to come: the directory tells where */
+        if (entry !=
+            0) { /* freeing may move one that is still to come: the directory tells where */
             swiss_segment_free(entry_segment(entry));
         }
         i += (uint64_t)1 << (s->depth - entry_depth(entry));

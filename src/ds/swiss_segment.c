@@ -9,7 +9,7 @@
 #include "swiss_priv.h"
 
 /* Group counts of pooled segments, about x 1.17: four steps a doubling. */
-static const uint8_t pool_groups[] = {29, 34, 40, 47, 55, 64, 75, 87, SWISS_GROUPS_MAX};
+static const uint8_t pool_groups[] = {29, 34, 40, 48, 60, 72, 86, SWISS_GROUPS_MAX};
 
 static struct dense pools[ARRAY_LEN(pool_groups)][2]; /* [size][wide] */
 
@@ -101,9 +101,8 @@ static struct dense *pool_of(uint32_t groups, bool wide) {
 }
 
 struct segment *swiss_segment_create(uint32_t groups, uint32_t limit, unsigned depth, bool wide) {
-    struct segment *seg = is_pooled(groups)
-                              ? dense_alloc(pool_of(groups, wide))
-                              : account_alloc(ACCOUNT_INDEX, raw_bytes(groups, wide));
+    struct segment *seg = is_pooled(groups) ? dense_alloc(pool_of(groups, wide))
+                                            : account_alloc(ACCOUNT_INDEX, raw_bytes(groups, wide));
     if (seg == NULL) {
         return NULL;
     }

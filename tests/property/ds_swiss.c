@@ -5,7 +5,8 @@
  *
  * Runs with random hashes and with hashes far from random (few top bits vary, few hashes in all),
  * with and without failing allocations, with a scan going on all the time: what stays present
- * during a whole scan must be visited once, and nothing twice. */
+ * during a whole scan must be visited once, and nothing twice. Then with several indexes that grow,
+ * shrink and die in turns, as freeing one's segment moves another's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +198,6 @@ static void check_all(const struct model *m) {
         }
     }
     MUST(walk[0] == m->present && walk[1] == true_sum);
-    MUST(swiss_bytes(&m->index) == account_bytes(ACCOUNT_INDEX));
 }
 
 static void one_operation(struct model *m, uint64_t target, bool failing) {
@@ -231,9 +231,8 @@ static void one_operation(struct model *m, uint64_t target, bool failing) {
     }
 }
 
-static void run(enum shape shape, bool failing, uint64_t seed, uint64_t operations) {
-    struct model *m = calloc(1, sizeof(*m));
-    MUST(m != NULL);
+static void model_init(struct model *m, enum shape shape, uint64_t seed) {
+    memset(m, 0, sizeof(*m));
     m->shape = shape;
     rng_init(&m->rng, seed);
     swiss_init(&m->index, &model_ops, m);
@@ -243,15 +242,27 @@ static void run(enum shape shape, bool failing, uint64_t seed, uint64_t operatio
     for (uint32_t slot = 0; slot < REF_SLOTS; slot++) {
         m->key_at[slot] = KEYS;
     }
+}
+
+/* A size to walk towards: 0 and all now and then. */
+static uint64_t draw_target(struct rng *rng) {
+    uint64_t choice = rng_below(rng, 6);
+    return choice == 0 ? 0 : choice == 1 ? KEYS : rng_below(rng, KEYS);
+}
+
+static void run(enum shape shape, bool failing, uint64_t seed, uint64_t operations) {
+    struct model *m = malloc(sizeof(*m));
+    MUST(m != NULL);
+    model_init(m, shape, seed);
     uint64_t target = 0;
     for (uint64_t i = 0; i < operations; i++) {
-        if (i % 20000 == 0) { /* walk towards another size, 0 and all now and then */
-            uint64_t choice = rng_below(&m->rng, 6);
-            target = choice == 0 ? 0 : choice == 1 ? KEYS : rng_below(&m->rng, KEYS);
+        if (i % 20000 == 0) {
+            target = draw_target(&m->rng);
         }
         one_operation(m, target, failing);
         if (i % 15000 == 14999) {
             check_all(m);
+            MUST(swiss_bytes(&m->index) == account_bytes(ACCOUNT_INDEX));
         }
     }
     while (swiss_count(&m->index) > 0 && m->present % 2 == 0) {
@@ -266,6 +277,81 @@ static void run(enum shape shape, bool failing, uint64_t seed, uint64_t operatio
     free(m);
 }
 
+/* ---- several indexes, whose segments share pools ---- */
+
+enum { TABLES = 5 };
+
+struct table {
+    struct model model;
+    uint64_t target;
+    bool dying;
+    uint64_t deaths;
+};
+
+/* Free a few segments: the rest may be moved by others until the next step. */
+static void die_a_little(struct table *t) {
+    t->dying = true;
+    if (swiss_deinit_step(&t->model.index, 1 + rng_below(&t->model.rng, 2))) {
+        model_init(&t->model, SHAPE_RANDOM, rng_next(&t->model.rng));
+        t->dying = false;
+        t->deaths++;
+    }
+}
+
+static void check_tables(struct table *tables) {
+    size_t bytes = 0;
+    bool all_alive = true;
+    for (int i = 0; i < TABLES; i++) {
+        all_alive = all_alive && !tables[i].dying;
+        if (!tables[i].dying) {
+            check_all(&tables[i].model);
+            bytes += swiss_bytes(&tables[i].model.index);
+        }
+    }
+    MUST(bytes == account_bytes(ACCOUNT_INDEX) ||
+         (!all_alive && bytes < account_bytes(ACCOUNT_INDEX)));
+}
+
+static void run_tables(bool failing, uint64_t seed, uint64_t operations) {
+    struct table *tables = calloc(TABLES, sizeof(*tables));
+    struct rng rng;
+    uint64_t deaths = 0;
+    MUST(tables != NULL);
+    rng_init(&rng, seed);
+    for (int i = 0; i < TABLES; i++) {
+        model_init(&tables[i].model, SHAPE_RANDOM, rng_next(&rng));
+    }
+    for (uint64_t i = 0; i < operations; i++) {
+        struct table *t = &tables[rng_below(&rng, TABLES)];
+        if (i % 5000 == 0) {
+            t->target = draw_target(&rng);
+        }
+        if (t->dying ? rng_below(&rng, 50) == 0 : rng_below(&rng, 20000) == 0) {
+            die_a_little(t);
+        }
+        if (!t->dying) {
+            one_operation(&t->model, t->target, failing);
+        }
+        if (i % 25000 == 24999) {
+            check_tables(tables);
+        }
+    }
+    for (int i = 0; i < TABLES; i++) {
+        deaths += tables[i].deaths;
+    }
+    printf("%d tables%s: %" PRIu64 " operations, %" PRIu64 " deaths\n", TABLES,
+           failing ? ", failing memory" : "", operations, deaths);
+    bool left = true;
+    while (left) { /* all die at once, in turns */
+        left = false;
+        for (int i = 0; i < TABLES; i++) {
+            left = !swiss_deinit_step(&tables[i].model.index, 1) || left;
+        }
+    }
+    MUST(account_bytes(ACCOUNT_INDEX) == 0);
+    free(tables);
+}
+
 int main(int argc, char **argv) {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : rng_entropy() % 1000000000;
     uint64_t operations = argc > 2 ? strtoull(argv[2], NULL, 10) : 300000;
@@ -275,5 +361,7 @@ int main(int argc, char **argv) {
     run(SHAPE_RANDOM, true, seed + 1, operations / 3);
     run(SHAPE_NARROW_TOP, true, seed + 2, operations / 5);
     run(SHAPE_FEW_HASHES, true, seed + 3, operations / 40);
+    run_tables(false, seed + 4, operations * 2);
+    run_tables(true, seed + 5, operations);
     return 0;
 }
