@@ -26,8 +26,9 @@
  *   +--------+-----------------+         +--------+-----------------+--------+
  *
  * 5 bytes a slot, full between 86 and 94 % (drawn for each segment, so that they do not all grow at
- * once), sizes that fill jemalloc's classes (four a doubling): 5.9..6.6 bytes an entry at any size.
- * Example: 8 M entries are 8192 segments of ~980 entries, 5 or 6 KiB each, and a directory of 64 KiB.
+ * once), four sizes a doubling, those of 2 KiB and more in pools without holes (mem/dense): 5.9..6.3
+ * bytes an entry at any size. Example: 8 M entries are 8192 segments of ~980 entries, 5 or 6 KiB
+ * each, and a directory of 64 KiB.
  * A segment turns wide alone, when it first meets a ref above 32 bits.
  *
  * The owner keeps records; the index asks it for a record's hash (rehash) and whether a record has
@@ -99,7 +100,7 @@ uint64_t swiss_find(const struct swiss *s, uint64_t hash, struct bytes key);
 MUST_CHECK enum status swiss_insert(struct swiss *s, uint64_t hash, uint64_t ref);
 
 /* Make room first so that the very next swiss_insert of this hash and of a ref up to ref_max
- * (< 2^SWISS_REF_BITS) cannot fail and moves no segment. */
+ * (< 2^SWISS_REF_BITS) cannot fail and resizes no segment. */
 MUST_CHECK enum status swiss_reserve(struct swiss *s, uint64_t hash, uint64_t ref_max);
 
 /* The record moved: old_ref must be in the index under hash. ST_NOMEM only when new_ref needs a

@@ -13,8 +13,8 @@ enum {
     LOAD_ONE = 256,
     LOAD_ALONE = 236,      /* 92 %: a table of one segment, whose bytes nobody averages out */
     LOAD_FEW_GROUPS = 240, /* 15 of 16: at most FEW_GROUPS, all of them near in cache */
-    LOAD_LEAST = 226,      /* 88..94 %: drawn for each of many segments, so that they do not all */
-    LOAD_RANGE = 15,       /* grow at the same time */
+    LOAD_LEAST = 220,      /* 86..94 %: drawn for each of many segments, so that they do not all */
+    LOAD_RANGE = 21,       /* grow at the same time */
     LOAD_COMPACT = 210,    /* 82 %: what a shrunk or merged segment starts with at most */
 };
 

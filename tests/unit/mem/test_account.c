@@ -52,6 +52,18 @@ static void realloc_keeps_bytes_and_count(void **state) {
     assert_int_equal(account_bytes(ACCOUNT_VALUE), 0);
 }
 
+static void counts_what_comes_from_elsewhere(void **state) {
+    struct account_heap before, after;
+    account_heap(&before);
+    account_count(ACCOUNT_INDEX, (size_t)1 << 30);
+    account_heap(&after);
+    assert_int_equal(account_bytes(ACCOUNT_INDEX), 1 << 30);
+    assert_true(after.allocated_bytes - before.allocated_bytes >= (size_t)1 << 29);
+    assert_true(after.resident_bytes - before.resident_bytes >= (size_t)1 << 29);
+    account_uncount(ACCOUNT_INDEX, (size_t)1 << 30);
+    assert_int_equal(account_bytes(ACCOUNT_INDEX), 0);
+}
+
 static void moves_between_tags_and_plain_malloc(void **state) {
     void *p = malloc(500);
     account_move(ACCOUNT_TAGS, ACCOUNT_CLIENT, p);
@@ -129,6 +141,7 @@ int main(void) {
         cmocka_unit_test(each_tag_counts_its_own),
         cmocka_unit_test(counts_the_size_it_promised),
         cmocka_unit_test(realloc_keeps_bytes_and_count),
+        cmocka_unit_test(counts_what_comes_from_elsewhere),
         cmocka_unit_test(moves_between_tags_and_plain_malloc),
         cmocka_unit_test(fails_from_the_nth_allocation_on),
         cmocka_unit_test(refuses_what_no_machine_has),
