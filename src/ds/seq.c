@@ -46,7 +46,7 @@ bool seq_deinit_step(struct seq *s, size_t budget) {
     }
     size_t blocks =
         budget < SIZE_MAX / FREE_BLOCKS_PER_UNIT ? budget * FREE_BLOCKS_PER_UNIT : budget;
-    if (!tree_free_step(s, &blocks)) {
+    if (!seq_tree_free_step(s, &blocks)) {
         return false;
     }
     s->inner = 0;
@@ -64,18 +64,18 @@ void seq_deinit(struct seq *s) {
 /* An element alone in its block, at one edge of the tree. */
 static enum status push_large(struct seq *s, enum seq_end end, struct bytes element) {
     uint64_t ref;
-    enum status st = end_flush(s, end);
+    enum status st = seq_end_flush(s, end);
     if (st == ST_OK) {
-        st = block_create_large(s, element, &ref);
+        st = seq_block_create_large(s, element, &ref);
     }
     if (st != ST_OK) {
         return st;
     }
     struct seq_path p;
-    tree_edge(s, end, end == SEQ_TAIL, &p);
-    st = tree_insert(s, &p, ref);
+    seq_tree_edge(s, end, end == SEQ_TAIL, &p);
+    st = seq_tree_insert(s, &p, ref);
     if (st != ST_OK) {
-        block_destroy(s, ref);
+        seq_block_destroy(s, ref);
     }
     return st;
 }
@@ -88,7 +88,7 @@ static enum status make_room(struct seq *s, enum seq_end end, struct bytes *elem
         memcpy(kept, element->ptr, element->len);
         element->ptr = kept;
     }
-    return end_make_room(s, end, element->len);
+    return seq_end_make_room(s, end, element->len);
 }
 
 static NOINLINE enum status push_slow(struct seq *s, enum seq_end end, struct bytes element) {
@@ -126,7 +126,7 @@ static enum status insert(struct seq *s, uint64_t index, struct bytes element) {
         uint64_t head = s->end[SEQ_HEAD].count;
         bool in_head = head != 0 && index <= head;
         if (!in_head && index - head < s->inner) {
-            return inner_insert(s, index - head, element);
+            return seq_inner_insert(s, index - head, element);
         }
         if (!in_head && s->end[SEQ_TAIL].count == 0) {
             return push_slow(s, SEQ_TAIL, element);
@@ -135,12 +135,13 @@ static enum status insert(struct seq *s, uint64_t index, struct bytes element) {
         struct seq_buffer *b = &s->end[end];
         enum status st;
         if (element.len > SEQ_SMALL_MAX) {
-            st = end_flush(s, end);
+            st = seq_end_flush(s, end);
         } else if (buffer_has_room(b, element.len)) {
-            buffer_insert(b, (uint32_t)(in_head ? head - index : index - head - s->inner), element);
+            seq_buffer_insert(b, (uint32_t)(in_head ? head - index : index - head - s->inner),
+                              element);
             return ST_OK;
         } else {
-            st = end_make_room(s, end, element.len);
+            st = seq_end_make_room(s, end, element.len);
         }
         if (st != ST_OK) {
             return st;
@@ -163,14 +164,14 @@ enum status seq_insert(struct seq *s, uint64_t index, struct bytes element) {
 static bool set_in_place(struct seq *s, uint64_t index, struct bytes element) {
     struct place p = place_of(s, index);
     if (p.run == RUN_BLOCK) {
-        return inner_set(s, p.at, element);
+        return seq_inner_set(s, p.at, element);
     }
     struct seq_buffer *b = &s->end[p.run == RUN_HEAD ? SEQ_HEAD : SEQ_TAIL];
-    if (!buffer_resize_at(b, (uint32_t)p.at, element.len)) {
+    if (!seq_buffer_resize_at(b, (uint32_t)p.at, element.len)) {
         return false;
     }
     if (element.len != 0) {
-        struct strip r = buffer_strip(b);
+        struct strip r = seq_buffer_strip(b);
         memmove(b->memory + b->start + strip_offset(&r, (uint32_t)p.at), element.ptr, element.len);
     }
     return true;
@@ -192,8 +193,8 @@ enum status seq_set(struct seq *s, uint64_t index, struct bytes element) {
 
 static void remove_from_end(struct seq *s, enum seq_end end, uint64_t i, uint64_t n) {
     if (n != 0) {
-        buffer_remove(&s->end[end], (uint32_t)i, (uint32_t)n);
-        end_trim(s, end);
+        seq_buffer_remove(&s->end[end], (uint32_t)i, (uint32_t)n);
+        seq_end_trim(s, end);
     }
 }
 
@@ -209,7 +210,7 @@ static void remove_range(struct seq *s, uint64_t from, uint64_t to) {
     uint64_t in_blocks = overlap(from, to, head, behind);
     uint64_t in_head = overlap(from, to, 0, head);
     remove_from_end(s, SEQ_TAIL, from > behind ? from - behind : 0, in_tail);
-    inner_remove(s, from > head ? from - head : 0, in_blocks);
+    seq_inner_remove(s, from > head ? from - head : 0, in_blocks);
     remove_from_end(s, SEQ_HEAD, head - from - in_head, in_head);
 }
 
@@ -241,15 +242,15 @@ uint64_t seq_remove(struct seq *s, uint64_t index, uint64_t count) {
     }
     if (count <= LOAD_COUNT_MAX) {
         if (index == 0 && s->end[SEQ_HEAD].count == 0) {
-            end_load(s, SEQ_HEAD);
+            seq_end_load(s, SEQ_HEAD);
         } else if (index + count == total && s->end[SEQ_TAIL].count == 0) {
-            end_load(s, SEQ_TAIL);
+            seq_end_load(s, SEQ_TAIL);
         }
     }
     remove_range(s, index, index + count);
     if (s->root == NULL) {
-        end_trim(s, SEQ_HEAD);
-        end_trim(s, SEQ_TAIL);
+        seq_end_trim(s, SEQ_HEAD);
+        seq_end_trim(s, SEQ_TAIL);
     }
     seq_compact(s);
     return count;
@@ -263,12 +264,12 @@ bool seq_at(const struct seq *s, uint64_t index, struct bytes *element) {
     }
     struct place p = place_of(s, index);
     if (p.run != RUN_BLOCK) {
-        struct strip r = buffer_strip(place_buffer(s, p));
+        struct strip r = seq_buffer_strip(place_buffer(s, p));
         *element = strip_at(&r, (uint32_t)p.at);
         return true;
     }
     struct seq_path path;
-    tree_find(s, p.at, &path);
+    seq_tree_find(s, p.at, &path);
     uint64_t child = path_entry(&path)->child;
     const struct seq_block *b = block_at(s, child_ref(child));
     if (child & CHILD_EVEN) {
@@ -291,7 +292,7 @@ void seq_prefetch(const struct seq *s, uint64_t index) {
         return;
     }
     struct seq_path path;
-    tree_find(s, p.at, &path);
+    seq_tree_find(s, p.at, &path);
     uint64_t child = path_entry(&path)->child;
     const struct seq_block *b = block_at(s, child_ref(child));
     PREFETCH(child & CHILD_EVEN ? block_data(b) + (size_t)path.at * child_len(child)
@@ -308,8 +309,9 @@ void seq_iter_init(struct seq_iter *it, const struct seq *s, uint64_t index, boo
 
 static struct strip iter_strip(const struct seq_iter *it) {
     const struct seq *s = it->seq;
-    return it->run == RUN_BLOCK ? block_strip(entry_block(s, &it->node->entry[it->pos]))
-                                : buffer_strip(&s->end[it->run == RUN_HEAD ? SEQ_HEAD : SEQ_TAIL]);
+    return it->run == RUN_BLOCK
+               ? block_strip(entry_block(s, &it->node->entry[it->pos]))
+               : seq_buffer_strip(&s->end[it->run == RUN_HEAD ? SEQ_HEAD : SEQ_TAIL]);
 }
 
 /* Does the walk go upward in its run? */
@@ -323,7 +325,7 @@ static void iter_enter(struct seq_iter *it) {
     it->run = (uint8_t)p.run;
     if (p.run == RUN_BLOCK) {
         struct seq_path path;
-        tree_find(it->seq, p.at, &path);
+        seq_tree_find(it->seq, p.at, &path);
         it->node = path.step[0].node;
         it->pos = path.step[0].pos;
         p.at = path.at;

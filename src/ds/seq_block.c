@@ -16,7 +16,7 @@ static bool form_holds(const struct seq_block *b, size_t len) {
     return b->form == STRIP_EVEN ? len == b->len : b->form != STRIP_BYTE || len <= UINT8_MAX;
 }
 
-bool block_has_room(const struct seq_block *b, size_t len) {
+bool seq_block_has_room(const struct seq_block *b, size_t len) {
     if (block_is_large(b) || len > SEQ_SMALL_MAX || !form_holds(b, len)) {
         return false;
     }
@@ -30,19 +30,19 @@ static void store(struct seq_block *b, const struct strip *r) {
     b->len = (uint16_t)r->len;
 }
 
-void block_insert(struct seq_block *b, uint32_t i, struct bytes element) {
+void seq_block_insert(struct seq_block *b, uint32_t i, struct bytes element) {
     struct strip r = block_strip(b);
     strip_insert(&r, i, element);
     store(b, &r);
 }
 
-void block_remove(struct seq_block *b, uint32_t i, uint32_t n) {
+void seq_block_remove(struct seq_block *b, uint32_t i, uint32_t n) {
     struct strip r = block_strip(b);
     strip_remove(&r, i, n);
     store(b, &r);
 }
 
-bool block_resize_at(struct seq_block *b, uint32_t i, size_t len) {
+bool seq_block_resize_at(struct seq_block *b, uint32_t i, size_t len) {
     struct strip r = block_strip(b);
     uint32_t old = strip_len_at(&r, i);
     if (len == old) {
@@ -60,7 +60,7 @@ bool block_resize_at(struct seq_block *b, uint32_t i, size_t len) {
 
 /* ---- drafts ---------------------------------------------------------------------------------- */
 
-void draft_init(struct seq_draft *d) {
+void seq_draft_init(struct seq_draft *d) {
     d->count = d->data_len = d->pieces = d->longest = 0;
     d->shortest = UINT32_MAX;
     d->reversed = false;
@@ -79,7 +79,7 @@ static void add_piece(struct seq_draft *d, const char *ptr, size_t len) {
     d->piece[d->pieces++] = BYTES(ptr, len);
 }
 
-void draft_take(struct seq_draft *d, const struct strip *r, uint32_t from, uint32_t to) {
+void seq_draft_take(struct seq_draft *d, const struct strip *r, uint32_t from, uint32_t to) {
     uint32_t before = d->data_len;
     if (from == to) {
         return;
@@ -90,7 +90,8 @@ void draft_take(struct seq_draft *d, const struct strip *r, uint32_t from, uint3
     add_piece(d, r->data + strip_offset(r, from), d->data_len - before);
 }
 
-void draft_take_reversed(struct seq_draft *d, const struct strip *r, uint32_t from, uint32_t to) {
+void seq_draft_take_reversed(struct seq_draft *d, const struct strip *r, uint32_t from,
+                             uint32_t to) {
     assert(d->count == 0);
     for (uint32_t i = to; i > from; i--) {
         note_len(d, strip_len_at(r, i - 1));
@@ -99,7 +100,7 @@ void draft_take_reversed(struct seq_draft *d, const struct strip *r, uint32_t fr
     d->reversed = true;
 }
 
-void draft_put(struct seq_draft *d, struct bytes element) {
+void seq_draft_put(struct seq_draft *d, struct bytes element) {
     note_len(d, (uint32_t)element.len);
     add_piece(d, element.ptr, element.len);
 }
@@ -128,7 +129,7 @@ static void write_data(char *p, const struct seq_draft *d) {
     }
 }
 
-enum status block_create(struct seq *s, const struct seq_draft *d, bool grows, uint64_t *ref) {
+enum status seq_block_create(struct seq *s, const struct seq_draft *d, bool grows, uint64_t *ref) {
     uint32_t form = draft_form(d);
     size_t cap = block_size(form, d->count, d->data_len);
     if (grows) {
@@ -168,7 +169,7 @@ static enum status create_box(struct seq *s, struct bytes element, uint64_t *ref
     return ST_OK;
 }
 
-enum status block_create_large(struct seq *s, struct bytes element, uint64_t *ref) {
+enum status seq_block_create_large(struct seq *s, struct bytes element, uint64_t *ref) {
     size_t cap = block_size(STRIP_EVEN, 1, (uint32_t)element.len);
     s->churn++;
     if (element.len > UINT16_MAX || cap > arena_record_max(&s->arena)) {
@@ -187,7 +188,7 @@ enum status block_create_large(struct seq *s, struct bytes element, uint64_t *re
     return ST_OK;
 }
 
-void block_destroy(struct seq *s, uint64_t ref) {
+void seq_block_destroy(struct seq *s, uint64_t ref) {
     struct seq_block *b = block_at(s, ref);
     if (b->form == FORM_BOX) {
         struct seq_box *box = block_box(b);
@@ -212,9 +213,9 @@ static enum status relocate(void *owner, uint64_t ref) {
     if (st != ST_OK) {
         return st;
     }
-    uint32_t pos = tree_pos_of(s, ref);
+    uint32_t pos = seq_tree_pos_of(s, ref);
     memcpy(block_at(s, moved), block_at(s, ref), cap);
-    tree_replace(s, block_at(s, ref)->owner, pos, moved);
+    seq_tree_replace(s, block_at(s, ref)->owner, pos, moved);
     arena_free(&s->arena, ref, cap);
     return ST_OK;
 }

@@ -63,7 +63,7 @@ static uint64_t check_node(const struct seq *s, const struct seq_node *n, struct
 }
 
 static void check_end(const struct seq_buffer *b) {
-    struct strip r = buffer_strip(b);
+    struct strip r = seq_buffer_strip(b);
     REQUIRE((b->memory == NULL) == (b->cap == 0) && b->cap % 2 == 0);
     REQUIRE(b->start <= b->stop && b->stop + 2 * ((size_t)b->gone + b->count) <= b->cap);
     REQUIRE(sum_of_lens(&r) == strip_data_len(&r));

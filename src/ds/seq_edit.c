@@ -14,10 +14,10 @@ static struct seq_block *path_block(const struct seq *s, const struct seq_path *
 static enum status rewrite(struct seq *s, const struct seq_path *p, const struct seq_draft *d,
                            bool grows) {
     uint64_t old = child_ref(path_entry(p)->child), ref;
-    enum status st = block_create(s, d, grows, &ref);
+    enum status st = seq_block_create(s, d, grows, &ref);
     if (st == ST_OK) {
-        tree_replace(s, p->step[0].node, p->step[0].pos, ref);
-        block_destroy(s, old);
+        seq_tree_replace(s, p->step[0].node, p->step[0].pos, ref);
+        seq_block_destroy(s, old);
     }
     return st;
 }
@@ -30,8 +30,8 @@ static void shrink(struct seq *s, const struct seq_path *p) {
     }
     struct strip r = block_strip(b);
     struct seq_draft d;
-    draft_init(&d);
-    draft_take(&d, &r, 0, r.count);
+    seq_draft_init(&d);
+    seq_draft_take(&d, &r, 0, r.count);
     enum status st = rewrite(s, p, &d, true);
     (void)st; /* it stays as it is */
 }
@@ -42,19 +42,19 @@ static enum status insert_block(struct seq *s, struct seq_path *p, struct bytes 
     uint64_t ref;
     enum status st;
     if (element.len > SEQ_SMALL_MAX) {
-        st = block_create_large(s, element, &ref);
+        st = seq_block_create_large(s, element, &ref);
     } else {
         struct seq_draft d;
-        draft_init(&d);
-        draft_put(&d, element);
-        st = block_create(s, &d, true, &ref);
+        seq_draft_init(&d);
+        seq_draft_put(&d, element);
+        st = seq_block_create(s, &d, true, &ref);
     }
     if (st != ST_OK) {
         return st;
     }
-    st = tree_insert(s, p, ref);
+    st = seq_tree_insert(s, p, ref);
     if (st != ST_OK) {
-        block_destroy(s, ref);
+        seq_block_destroy(s, ref);
     }
     return st;
 }
@@ -65,24 +65,24 @@ static enum status split(struct seq *s, struct seq_path *p, uint32_t k) {
     struct strip r = block_strip(block_at(s, left));
     struct seq_draft d;
     int64_t n = (int64_t)r.count - k;
-    draft_init(&d);
-    draft_take(&d, &r, k, r.count);
-    enum status st = block_create(s, &d, true, &right);
+    seq_draft_init(&d);
+    seq_draft_take(&d, &r, k, r.count);
+    enum status st = seq_block_create(s, &d, true, &right);
     if (st != ST_OK) {
         return st;
     }
     struct seq_path behind = *p;
     behind.step[0].pos++;
-    tree_add(s, p, -n);
-    st = tree_insert(s, &behind, right);
+    seq_tree_add(s, p, -n);
+    st = seq_tree_insert(s, &behind, right);
     if (st != ST_OK) {
-        tree_add(s, p, n);
-        block_destroy(s, right);
+        seq_tree_add(s, p, n);
+        seq_block_destroy(s, right);
         return st;
     }
-    block_remove(block_at(s, left), k, (uint32_t)n);
+    seq_block_remove(block_at(s, left), k, (uint32_t)n);
     p->levels = 1; /* above, the path is void */
-    p->step[0] = (struct seq_step){block_at(s, left)->owner, tree_pos_of(s, left)};
+    p->step[0] = (struct seq_step){block_at(s, left)->owner, seq_tree_pos_of(s, left)};
     shrink(s, p);
     return ST_OK;
 }
@@ -100,10 +100,10 @@ static enum status reshape_and_insert(struct seq *s, const struct seq_path *p,
                                       struct bytes element) {
     struct strip r = block_strip(path_block(s, p));
     struct seq_draft d;
-    draft_init(&d);
-    draft_take(&d, &r, 0, p->at);
-    draft_put(&d, element);
-    draft_take(&d, &r, p->at, r.count);
+    seq_draft_init(&d);
+    seq_draft_take(&d, &r, 0, p->at);
+    seq_draft_put(&d, element);
+    seq_draft_take(&d, &r, p->at, r.count);
     return rewrite(s, p, &d, true);
 }
 
@@ -122,26 +122,26 @@ static void prefer_block_before(const struct seq *s, struct seq_path *p) {
     }
 }
 
-enum status inner_insert(struct seq *s, uint64_t index, struct bytes element) {
+enum status seq_inner_insert(struct seq *s, uint64_t index, struct bytes element) {
     bool large = element.len > SEQ_SMALL_MAX;
     for (;;) {
         struct seq_path p;
-        tree_find(s, index, &p);
+        seq_tree_find(s, index, &p);
         if (!large) {
             prefer_block_before(s, &p);
         }
         struct seq_block *b = path_block(s, &p);
         struct strip r = block_strip(b);
         enum status st;
-        if (block_has_room(b, element.len)) {
-            block_insert(b, p.at, element);
-            tree_add(s, &p, 1);
+        if (seq_block_has_room(b, element.len)) {
+            seq_block_insert(b, p.at, element);
+            seq_tree_add(s, &p, 1);
             return ST_OK;
         }
         if (!large && !block_is_large(b) && strip_weight(&r) + element.len + 2 <= SEQ_WEIGHT_MAX) {
             st = reshape_and_insert(s, &p, element);
             if (st == ST_OK) {
-                tree_add(s, &p, 1);
+                seq_tree_add(s, &p, 1);
             }
             return st;
         }
@@ -156,12 +156,12 @@ enum status inner_insert(struct seq *s, uint64_t index, struct bytes element) {
     }
 }
 
-bool inner_set(struct seq *s, uint64_t index, struct bytes element) {
+bool seq_inner_set(struct seq *s, uint64_t index, struct bytes element) {
     struct seq_path p;
-    tree_find(s, index, &p);
+    seq_tree_find(s, index, &p);
     struct seq_block *b = path_block(s, &p);
     struct strip r = block_strip(b);
-    if (element.len != strip_len_at(&r, p.at) && !block_resize_at(b, p.at, element.len)) {
+    if (element.len != strip_len_at(&r, p.at) && !seq_block_resize_at(b, p.at, element.len)) {
         return false;
     }
     r = block_strip(b);
@@ -189,9 +189,9 @@ static bool merge(struct seq *s, const struct seq_path *p, uint32_t left) {
         return false;
     }
     struct seq_draft d;
-    draft_init(&d);
-    draft_take(&d, &ra, 0, ra.count);
-    draft_take(&d, &rb, 0, rb.count);
+    seq_draft_init(&d);
+    seq_draft_take(&d, &ra, 0, ra.count);
+    seq_draft_take(&d, &rb, 0, rb.count);
     struct seq_path to = *p, from = *p;
     to.step[0].pos = left;
     from.step[0].pos = left + 1;
@@ -199,9 +199,9 @@ static bool merge(struct seq *s, const struct seq_path *p, uint32_t left) {
     if (rewrite(s, &to, &d, true) != ST_OK) {
         return false;
     }
-    tree_add(s, &to, rb.count);
-    tree_remove(s, &from);
-    block_destroy(s, gone);
+    seq_tree_add(s, &to, rb.count);
+    seq_tree_remove(s, &from);
+    seq_block_destroy(s, gone);
     return true;
 }
 
@@ -215,21 +215,21 @@ static void tidy(struct seq *s, const struct seq_path *p) {
     }
 }
 
-void inner_remove(struct seq *s, uint64_t index, uint64_t count) {
+void seq_inner_remove(struct seq *s, uint64_t index, uint64_t count) {
     while (count > 0) {
         struct seq_path p;
-        tree_find(s, index, &p);
+        seq_tree_find(s, index, &p);
         uint64_t ref = child_ref(path_entry(&p)->child);
         struct seq_block *b = block_at(s, ref);
         uint32_t n = b->count - p.at;
         n = count < n ? (uint32_t)count : n;
         count -= n;
         if (n == b->count) {
-            tree_remove(s, &p);
-            block_destroy(s, ref);
+            seq_tree_remove(s, &p);
+            seq_block_destroy(s, ref);
         } else {
-            block_remove(b, p.at, n);
-            tree_add(s, &p, -(int64_t)n);
+            seq_block_remove(b, p.at, n);
+            seq_tree_add(s, &p, -(int64_t)n);
             tidy(s, &p);
         }
     }

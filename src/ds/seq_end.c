@@ -16,7 +16,7 @@ static_assert(BUFFER_MAX / 2 <= UINT16_MAX, "slots fit their fields");
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-struct strip buffer_strip(const struct seq_buffer *b) {
+struct strip seq_buffer_strip(const struct seq_buffer *b) {
     if (b->cap == 0) {
         return (struct strip){.form = STRIP_SHORT};
     }
@@ -46,8 +46,8 @@ static void store(struct seq_buffer *b, const struct strip *r) {
     b->count = (uint16_t)r->count;
 }
 
-void buffer_remove(struct seq_buffer *b, uint32_t i, uint32_t n) {
-    struct strip r = buffer_strip(b);
+void seq_buffer_remove(struct seq_buffer *b, uint32_t i, uint32_t n) {
+    struct strip r = seq_buffer_strip(b);
     if (i == 0) {
         drop_bottom(b, n, strip_offset(&r, n));
     } else {
@@ -56,14 +56,14 @@ void buffer_remove(struct seq_buffer *b, uint32_t i, uint32_t n) {
     }
 }
 
-void buffer_insert(struct seq_buffer *b, uint32_t i, struct bytes element) {
-    struct strip r = buffer_strip(b);
+void seq_buffer_insert(struct seq_buffer *b, uint32_t i, struct bytes element) {
+    struct strip r = seq_buffer_strip(b);
     strip_insert(&r, i, element);
     store(b, &r);
 }
 
-bool buffer_resize_at(struct seq_buffer *b, uint32_t i, size_t len) {
-    struct strip r = buffer_strip(b);
+bool seq_buffer_resize_at(struct seq_buffer *b, uint32_t i, size_t len) {
+    struct strip r = seq_buffer_strip(b);
     uint32_t old = strip_len_at(&r, i);
     if (len > SEQ_SMALL_MAX || b->stop + len + 2 * ((size_t)b->gone + b->count) > b->cap + old) {
         return len == old;
@@ -147,32 +147,32 @@ static uint32_t plan_block(const struct strip *r) {
 /* One block's worth from the bottom of an end to the tree's edge there. */
 static enum status hand_over(struct seq *s, enum seq_end end) {
     struct seq_buffer *b = &s->end[end];
-    struct strip r = buffer_strip(b);
+    struct strip r = seq_buffer_strip(b);
     struct seq_draft d;
     struct seq_path p;
     uint64_t ref;
     uint32_t n = plan_block(&r);
-    draft_init(&d);
+    seq_draft_init(&d);
     if (end == SEQ_TAIL) {
-        draft_take(&d, &r, 0, n);
+        seq_draft_take(&d, &r, 0, n);
     } else {
-        draft_take_reversed(&d, &r, 0, n);
+        seq_draft_take_reversed(&d, &r, 0, n);
     }
-    enum status st = block_create(s, &d, false, &ref);
+    enum status st = seq_block_create(s, &d, false, &ref);
     if (st != ST_OK) {
         return st;
     }
-    tree_edge(s, end, end == SEQ_TAIL, &p);
-    st = tree_insert(s, &p, ref);
+    seq_tree_edge(s, end, end == SEQ_TAIL, &p);
+    st = seq_tree_insert(s, &p, ref);
     if (st != ST_OK) {
-        block_destroy(s, ref);
+        seq_block_destroy(s, ref);
         return st;
     }
     drop_bottom(b, n, d.data_len);
     return ST_OK;
 }
 
-enum status end_flush(struct seq *s, enum seq_end end) {
+enum status seq_end_flush(struct seq *s, enum seq_end end) {
     enum status st = ST_OK;
     while (s->end[end].count != 0 && st == ST_OK) {
         st = hand_over(s, end);
@@ -180,7 +180,7 @@ enum status end_flush(struct seq *s, enum seq_end end) {
     return st;
 }
 
-enum status end_make_room(struct seq *s, enum seq_end end, size_t len) {
+enum status seq_end_make_room(struct seq *s, enum seq_end end, size_t len) {
     struct seq_buffer *b = &s->end[end];
     assert(len <= SEQ_SMALL_MAX);
     while (!buffer_has_room(b, len)) {
@@ -222,14 +222,14 @@ static void fill(struct seq_buffer *b, const struct strip *r, bool reversed) {
     }
 }
 
-bool end_load(struct seq *s, enum seq_end end) {
+bool seq_end_load(struct seq *s, enum seq_end end) {
     struct seq_buffer *b = &s->end[end];
     struct seq_path p;
     assert(b->count == 0);
     if (s->root == NULL) {
         return false;
     }
-    tree_edge(s, end, false, &p);
+    seq_tree_edge(s, end, false, &p);
     uint64_t ref = child_ref(path_entry(&p)->child);
     struct strip r = block_strip(block_at(s, ref));
     if (block_is_large(block_at(s, ref)) ||
@@ -237,12 +237,12 @@ bool end_load(struct seq *s, enum seq_end end) {
         return false;
     }
     fill(b, &r, end == SEQ_HEAD);
-    tree_remove(s, &p);
-    block_destroy(s, ref);
+    seq_tree_remove(s, &p);
+    seq_block_destroy(s, ref);
     return true;
 }
 
-void end_trim(struct seq *s, enum seq_end end) {
+void seq_end_trim(struct seq *s, enum seq_end end) {
     struct seq_buffer *b = &s->end[end];
     if (s->root != NULL || b->cap <= BUFFER_MIN) {
         return;

@@ -83,14 +83,14 @@ static inline bool block_is_large(const struct seq_block *b) {
 }
 
 /* Room for it without a new record? */
-bool block_has_room(const struct seq_block *b, size_t len);
+bool seq_block_has_room(const struct seq_block *b, size_t len);
 
 /* Needs room. */
-void block_insert(struct seq_block *b, uint32_t i, struct bytes element);
-void block_remove(struct seq_block *b, uint32_t i, uint32_t n);
+void seq_block_insert(struct seq_block *b, uint32_t i, struct bytes element);
+void seq_block_remove(struct seq_block *b, uint32_t i, uint32_t n);
 
 /* Change the length of an element, when there is room; its bytes are then undefined. */
-bool block_resize_at(struct seq_block *b, uint32_t i, size_t len);
+bool seq_block_resize_at(struct seq_block *b, uint32_t i, size_t len);
 
 /* ---- making blocks: what will be in it, then the record ---- */
 
@@ -105,19 +105,20 @@ struct seq_draft {
     uint16_t lens[SEQ_COUNT_MAX + 1];
 };
 
-void draft_init(struct seq_draft *d);
-void draft_take(struct seq_draft *d, const struct strip *r, uint32_t from, uint32_t to);
-void draft_take_reversed(struct seq_draft *d, const struct strip *r, uint32_t from, uint32_t to);
-void draft_put(struct seq_draft *d, struct bytes element);
+void seq_draft_init(struct seq_draft *d);
+void seq_draft_take(struct seq_draft *d, const struct strip *r, uint32_t from, uint32_t to);
+void seq_draft_take_reversed(struct seq_draft *d, const struct strip *r, uint32_t from,
+                             uint32_t to);
+void seq_draft_put(struct seq_draft *d, struct bytes element);
 
 /* A block of the draft's elements, without an owner. grows: it will soon get more. ST_NOMEM. */
-MUST_CHECK enum status block_create(struct seq *s, const struct seq_draft *d, bool grows,
-                                    uint64_t *ref);
+MUST_CHECK enum status seq_block_create(struct seq *s, const struct seq_draft *d, bool grows,
+                                        uint64_t *ref);
 
 /* A block of one element above SEQ_SMALL_MAX. ST_NOMEM. */
-MUST_CHECK enum status block_create_large(struct seq *s, struct bytes element, uint64_t *ref);
+MUST_CHECK enum status seq_block_create_large(struct seq *s, struct bytes element, uint64_t *ref);
 
-void block_destroy(struct seq *s, uint64_t ref);
+void seq_block_destroy(struct seq *s, uint64_t ref);
 
 static inline struct seq_block *block_at(const struct seq *s, uint64_t ref) {
     return arena_at(&s->arena, ref);
@@ -192,41 +193,41 @@ static inline struct seq_entry *path_entry(const struct seq_path *p) {
 }
 
 /* Path of an element of the tree, index < s->inner. */
-void tree_find(const struct seq *s, uint64_t index, struct seq_path *p);
+void seq_tree_find(const struct seq *s, uint64_t index, struct seq_path *p);
 
 /* Path of the first or the last block (one behind it, for tree_insert, when behind). */
-void tree_edge(const struct seq *s, enum seq_end end, bool behind, struct seq_path *p);
+void seq_tree_edge(const struct seq *s, enum seq_end end, bool behind, struct seq_path *p);
 
 /* Add to the counts along a path, and to s->inner. */
-void tree_add(struct seq *s, const struct seq_path *p, int64_t delta);
+void seq_tree_add(struct seq *s, const struct seq_path *p, int64_t delta);
 
 /* Put a block where the path points, before what is there. The path is void afterwards. */
-MUST_CHECK enum status tree_insert(struct seq *s, struct seq_path *p, uint64_t ref);
+MUST_CHECK enum status seq_tree_insert(struct seq *s, struct seq_path *p, uint64_t ref);
 
 /* Take the block out of the tree (it is not freed). The path is void afterwards. */
-void tree_remove(struct seq *s, struct seq_path *p);
+void seq_tree_remove(struct seq *s, struct seq_path *p);
 
 /* Name another block in the place of one with as many elements. */
-void tree_replace(struct seq *s, struct seq_node *node, uint32_t pos, uint64_t ref);
+void seq_tree_replace(struct seq *s, struct seq_node *node, uint32_t pos, uint64_t ref);
 
 /* Where a block's owner names it. */
-uint32_t tree_pos_of(const struct seq *s, uint64_t ref);
+uint32_t seq_tree_pos_of(const struct seq *s, uint64_t ref);
 
 /* Free all nodes and boxes, a part at a time: true when done. */
-bool tree_free_step(struct seq *s, size_t *budget);
+bool seq_tree_free_step(struct seq *s, size_t *budget);
 
 /* ---- edits inside the tree (seq_edit.c) ---- */
 
-MUST_CHECK enum status inner_insert(struct seq *s, uint64_t index, struct bytes element);
+MUST_CHECK enum status seq_inner_insert(struct seq *s, uint64_t index, struct bytes element);
 
 /* False: it needs more than the place it has. */
-bool inner_set(struct seq *s, uint64_t index, struct bytes element);
+bool seq_inner_set(struct seq *s, uint64_t index, struct bytes element);
 
-void inner_remove(struct seq *s, uint64_t index, uint64_t count);
+void seq_inner_remove(struct seq *s, uint64_t index, uint64_t count);
 
 /* ---- the two ends (seq_end.c) ---- */
 
-struct strip buffer_strip(const struct seq_buffer *b);
+struct strip seq_buffer_strip(const struct seq_buffer *b);
 
 /* Room for one more element, now? */
 static inline bool buffer_has_room(const struct seq_buffer *b, size_t len) {
@@ -245,25 +246,25 @@ static inline void buffer_push(struct seq_buffer *b, struct bytes element) {
 }
 
 /* Remove n elements from the i-th on, counted from the bottom. */
-void buffer_remove(struct seq_buffer *b, uint32_t i, uint32_t n);
+void seq_buffer_remove(struct seq_buffer *b, uint32_t i, uint32_t n);
 
 /* Needs room. */
-void buffer_insert(struct seq_buffer *b, uint32_t i, struct bytes element);
+void seq_buffer_insert(struct seq_buffer *b, uint32_t i, struct bytes element);
 
 /* Change the length of an element, when there is room; its bytes are then undefined. */
-bool buffer_resize_at(struct seq_buffer *b, uint32_t i, size_t len);
+bool seq_buffer_resize_at(struct seq_buffer *b, uint32_t i, size_t len);
 
 /* Make room for an element of len bytes: compact, grow, or hand a block's worth to the tree. */
-MUST_CHECK enum status end_make_room(struct seq *s, enum seq_end end, size_t len);
+MUST_CHECK enum status seq_end_make_room(struct seq *s, enum seq_end end, size_t len);
 
 /* Hand everything to the tree. */
-MUST_CHECK enum status end_flush(struct seq *s, enum seq_end end);
+MUST_CHECK enum status seq_end_flush(struct seq *s, enum seq_end end);
 
 /* Fill an empty end from the tree's edge. False when it could not: no memory, or the edge is a
  * large element. */
-bool end_load(struct seq *s, enum seq_end end);
+bool seq_end_load(struct seq *s, enum seq_end end);
 
 /* After elements left: give memory back that a short sequence does not need. */
-void end_trim(struct seq *s, enum seq_end end);
+void seq_end_trim(struct seq *s, enum seq_end end);
 
 #endif

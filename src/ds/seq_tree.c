@@ -73,7 +73,7 @@ static void node_move(struct seq *s, struct seq_node *to, struct seq_node *from,
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-void tree_find(const struct seq *s, uint64_t index, struct seq_path *p) {
+void seq_tree_find(const struct seq *s, uint64_t index, struct seq_path *p) {
     struct seq_node *n = s->root;
     p->levels = n->level + 1;
     for (;;) {
@@ -90,7 +90,7 @@ void tree_find(const struct seq *s, uint64_t index, struct seq_path *p) {
     p->at = (uint32_t)index;
 }
 
-void tree_edge(const struct seq *s, enum seq_end end, bool behind, struct seq_path *p) {
+void seq_tree_edge(const struct seq *s, enum seq_end end, bool behind, struct seq_path *p) {
     struct seq_node *n = s->root;
     p->at = 0;
     p->levels = n == NULL ? 0 : n->level + 1;
@@ -102,14 +102,14 @@ void tree_edge(const struct seq *s, enum seq_end end, bool behind, struct seq_pa
     }
 }
 
-void tree_add(struct seq *s, const struct seq_path *p, int64_t delta) {
+void seq_tree_add(struct seq *s, const struct seq_path *p, int64_t delta) {
     for (uint32_t l = 0; l < p->levels; l++) {
         p->step[l].node->entry[p->step[l].pos].count += (uint64_t)delta;
     }
     s->inner += (uint64_t)delta;
 }
 
-uint32_t tree_pos_of(const struct seq *s, uint64_t ref) {
+uint32_t seq_tree_pos_of(const struct seq *s, uint64_t ref) {
     const struct seq_node *n = block_at(s, ref)->owner;
     uint32_t pos = 0;
     while (child_ref(n->entry[pos].child) != ref) {
@@ -118,7 +118,7 @@ uint32_t tree_pos_of(const struct seq *s, uint64_t ref) {
     return pos;
 }
 
-void tree_replace(struct seq *s, struct seq_node *node, uint32_t pos, uint64_t ref) {
+void seq_tree_replace(struct seq *s, struct seq_node *node, uint32_t pos, uint64_t ref) {
     node->entry[pos].child = child_of_block(s, ref);
     block_at(s, ref)->owner = node;
 }
@@ -194,7 +194,7 @@ static void new_root(struct seq *s, struct seq_path *p, struct seq_node *fresh) 
     s->root = fresh;
 }
 
-enum status tree_insert(struct seq *s, struct seq_path *p, uint64_t ref) {
+enum status seq_tree_insert(struct seq *s, struct seq_path *p, uint64_t ref) {
     struct spares spare;
     enum status st = reserve(s, p, &spare);
     if (st != ST_OK) {
@@ -255,8 +255,8 @@ static void lower_root(struct seq *s) {
     }
 }
 
-void tree_remove(struct seq *s, struct seq_path *p) {
-    tree_add(s, p, -(int64_t)path_entry(p)->count);
+void seq_tree_remove(struct seq *s, struct seq_path *p) {
+    seq_tree_add(s, p, -(int64_t)path_entry(p)->count);
     for (uint32_t l = 0; l < p->levels; l++) {
         struct seq_node *n = p->step[l].node;
         node_take(n, p->step[l].pos);
@@ -279,7 +279,7 @@ void tree_remove(struct seq *s, struct seq_path *p) {
 /* ---- the whole tree -------------------------------------------------------------------------- */
 
 /* From the last block backward; each node goes when it is empty. */
-bool tree_free_step(struct seq *s, size_t *budget) {
+bool seq_tree_free_step(struct seq *s, size_t *budget) {
     while (s->root != NULL && *budget > 0) {
         struct seq_node *n = s->root, *above = NULL;
         while (n->level != 0 && n->len != 0) {
