@@ -28,6 +28,14 @@ enum lookup lookup_typed(struct call *call, size_t i, enum value_type type, stru
  * finding them needs. */
 void lookup_prefetch(struct call *call, size_t first, size_t step, uint64_t hashes[LOOKUP_GROUP]);
 
+/* Members or fields at arguments first, first + step, ...: fetch what finding up to LOOKUP_GROUP of
+ * them in v will touch, side by side. */
+void lookup_prefetch_members(const struct call *call, const struct value *v, size_t first,
+                             size_t step);
+
+/* The same for members whose hashes are known, any number of them. */
+void lookup_prefetch_hashed(const struct value *v, const uint64_t *hashes, size_t count);
+
 /* A write happened: `changes` are counted for the save points. */
 static inline void call_dirty(struct call *call, uint64_t changes) {
     call->cx->dbs->stats.dirty += changes;

@@ -6,7 +6,7 @@
 #include "cmd/call.h"
 #include "types/value.h"
 
-enum scan_kind { SCAN_KEYS, SCAN_HASH, SCAN_ZSET };
+enum scan_kind { SCAN_KEYS, SCAN_HASH, SCAN_SET, SCAN_ZSET };
 
 struct scan_options {
     size_t count;     /* COUNT, 10 when not given: elements looked at a call */

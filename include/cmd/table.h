@@ -31,6 +31,7 @@ struct call;
     X(GROUP_HASH, "hash", ACL_HASH)                                                                \
     X(GROUP_LIST, "list", ACL_LIST)                                                                \
     X(GROUP_SERVER, "server", 0)                                                                   \
+    X(GROUP_SET, "set", ACL_SET)                                                                   \
     X(GROUP_SORTED_SET, "sorted-set", ACL_SORTEDSET)                                               \
     X(GROUP_STRING, "string", ACL_STRING)
 

@@ -3,14 +3,13 @@
 #include "types/hash.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/hash.h"
 #include "base/number.h"
 #include "cmd/args.h"
 #include "cmd/lookup.h"
 #include "cmd/scan.h"
 #include "handlers_priv.h"
+#include "sample_priv.h"
 
 #define PAIR_BATCH 64
 
@@ -56,25 +55,6 @@ static bool set_field(struct call *call, struct entry *e, bool fresh, struct byt
     return true;
 }
 
-/* Fields at arguments first, first + step, ...: fetch what a group of them will touch, side by
- * side. */
-static void prefetch_fields(const struct call *call, const struct entry *e, size_t first,
-                            size_t step) {
-    uint64_t hashes[LOOKUP_GROUP];
-    size_t count = (call->argc - first + step - 1) / step;
-    count = count < LOOKUP_GROUP ? count : LOOKUP_GROUP;
-    if (e->value.encoding != VALUE_HEAP || count < 2) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        hashes[i] = hash_bytes(call->argv[first + i * step]);
-        hash_prefetch_index(&e->value, hashes[i]);
-    }
-    for (size_t i = 0; i < count; i++) {
-        hash_prefetch_record(&e->value, hashes[i]);
-    }
-}
-
 /* ---- writing ------------------------------------------------------------------------------- */
 
 /* Set all pairs; how many were new, or -1 with the error replied. Memory can run out half-way: the
@@ -93,7 +73,7 @@ static int64_t set_pairs(struct call *call) {
     for (size_t i = 2; i < call->argc; i += 2) {
         bool added;
         if ((i / 2 - 1) % LOOKUP_GROUP == 0) {
-            prefetch_fields(call, &e, i, 2);
+            lookup_prefetch_members(call, &e.value, i, 2);
         }
         if (hash_set(&e.value, call->argv[i], call->argv[i + 1], &added) != ST_OK) {
             undo_add(&e, fresh);
@@ -143,7 +123,7 @@ void hdel_command(struct call *call) {
     }
     for (size_t i = 2; found == LOOKUP_FOUND && i < call->argc; i++) {
         if ((i - 2) % LOOKUP_GROUP == 0) {
-            prefetch_fields(call, &e, i, 1);
+            lookup_prefetch_members(call, &e.value, i, 1);
         }
         deleted += hash_delete(&e.value, call->argv[i]);
         if (hash_count(&e.value) == 0) {
@@ -241,7 +221,7 @@ void hmget_command(struct call *call) {
             continue;
         }
         if ((i - 2) % LOOKUP_GROUP == 0) {
-            prefetch_fields(call, &e, i, 1);
+            lookup_prefetch_members(call, &e.value, i, 1);
         }
         reply_field(call, &e, call->argv[i]);
     }
@@ -391,8 +371,7 @@ static void random_with_repeats(struct call *call, const struct entry *e, uint64
     }
 }
 
-/* Distinct fields, `count` of them out of `size`: selection sampling (Knuth, TAOCP 3.4.2, algorithm
- * S) in one walk. */
+/* Distinct fields, `count` of them out of `size`, in one walk. */
 static void random_distinct(struct call *call, const struct entry *e, uint64_t count, uint64_t size,
                             bool with_values) {
     struct hash_pair pairs[PAIR_BATCH];
@@ -401,25 +380,19 @@ static void random_distinct(struct call *call, const struct entry *e, uint64_t c
     reply_random_header(&call->reply, count, with_values);
     while (wanted > 0 && (got = hash_next(&e->value, &position, pairs, PAIR_BATCH)) != 0) {
         for (size_t i = 0; i < got && wanted > 0; i++) {
-            if (rng_below(&call->cx->rng, left--) < wanted) {
+            if (sample_take(&call->cx->rng, &left, &wanted)) {
                 reply_random_pair(&call->reply, &pairs[i], with_values);
-                wanted--;
             }
         }
     }
 }
 
-/* Distinct fields when they are few among many: picks with rejection, expected O(count) picks.
- * Falls back on the walk when memory is short. Picks are told apart by where their field lies,
- * which no write changes meanwhile. */
+/* Distinct fields of a table when they are few among many, or the walk when memory is short. Picks
+ * are told apart by where their field lies, which no write changes meanwhile. */
 static void random_few(struct call *call, const struct entry *e, uint64_t count, uint64_t size,
                        bool with_values) {
-    size_t slots = 16;
-    while (slots < count * 2) {
-        slots *= 2;
-    }
-    const char **seen = calloc(slots, sizeof(*seen));
-    if (seen == NULL) {
+    struct picks picks;
+    if (!picks_init(&picks, count)) {
         random_distinct(call, e, count, size, with_values);
         return;
     }
@@ -427,17 +400,12 @@ static void random_few(struct call *call, const struct entry *e, uint64_t count,
     for (uint64_t picked = 0; picked < count;) {
         struct hash_pair pair;
         hash_random(&e->value, &call->cx->rng, &pair);
-        size_t slot = ((uintptr_t)pair.field.ptr * 0x9E3779B97F4A7C15u >> 20) & (slots - 1);
-        while (seen[slot] != NULL && seen[slot] != pair.field.ptr) {
-            slot = (slot + 1) & (slots - 1);
-        }
-        if (seen[slot] == NULL) {
-            seen[slot] = pair.field.ptr;
+        if (picks_add(&picks, (uintptr_t)pair.field.ptr)) {
             reply_random_pair(&call->reply, &pair, with_values);
             picked++;
         }
     }
-    free(seen);
+    picks_deinit(&picks);
 }
 
 static void random_many(struct call *call, int64_t wanted, bool with_values) {
@@ -454,7 +422,7 @@ static void random_many(struct call *call, int64_t wanted, bool with_values) {
     uint64_t count = wanted < 0 ? (uint64_t)-wanted : (uint64_t)wanted;
     if (wanted < 0) {
         random_with_repeats(call, &e, count, with_values);
-    } else if (count < size / 3) {
+    } else if (value_has_index(&e.value) && sample_is_few(count, size)) {
         random_few(call, &e, count, size, with_values);
     } else {
         random_distinct(call, &e, count < size ? count : size, size, with_values);

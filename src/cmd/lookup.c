@@ -41,3 +41,29 @@ void lookup_prefetch(struct call *call, size_t first, size_t step, uint64_t hash
         db_prefetch_record(db, hashes[i]);
     }
 }
+
+void lookup_prefetch_hashed(const struct value *v, const uint64_t *hashes, size_t count) {
+    if (count < 2 || !value_has_index(v)) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        value_prefetch_index(v, hashes[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        value_prefetch_record(v, hashes[i]);
+    }
+}
+
+void lookup_prefetch_members(const struct call *call, const struct value *v, size_t first,
+                             size_t step) {
+    uint64_t hashes[LOOKUP_GROUP];
+    size_t count = (call->argc - first + step - 1) / step;
+    count = count < LOOKUP_GROUP ? count : LOOKUP_GROUP;
+    if (count < 2 || !value_has_index(v)) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = hash_bytes(call->argv[first + i * step]);
+    }
+    lookup_prefetch_hashed(v, hashes, count);
+}

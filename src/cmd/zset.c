@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-#include "base/hash.h"
 #include "base/number.h"
 #include "cmd/args.h"
 #include "cmd/block.h"
 #include "cmd/scan.h"
 #include "handlers_priv.h"
+#include "sample_priv.h"
 #include "mem/account.h"
 #include "zset_priv.h"
 
@@ -40,25 +40,6 @@ static bool find_or_add(struct call *call, struct entry *e, bool *fresh) {
 static void undo_add(struct entry *e, bool fresh) {
     if (fresh && zset_count(&e->value) == 0) {
         entry_delete(e);
-    }
-}
-
-/* Members at arguments first, first + step, ...: fetch what a group of them will touch, side by
- * side. */
-static void prefetch_members(const struct call *call, const struct entry *e, size_t first,
-                             size_t step) {
-    uint64_t hashes[LOOKUP_GROUP];
-    size_t count = (call->argc - first + step - 1) / step;
-    count = count < LOOKUP_GROUP ? count : LOOKUP_GROUP;
-    if (e->value.encoding != VALUE_HEAP || count < 2) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        hashes[i] = hash_bytes(call->argv[first + i * step]);
-        zset_prefetch_index(&e->value, hashes[i]);
-    }
-    for (size_t i = 0; i < count; i++) {
-        zset_prefetch_record(&e->value, hashes[i]);
     }
 }
 
@@ -161,7 +142,7 @@ static bool add_pairs(struct call *call, struct entry *e, size_t first, const do
     for (size_t k = 0; k < pairs; k++) {
         size_t at = first + 2 * k + 1;
         if (k % LOOKUP_GROUP == 0) {
-            prefetch_members(call, e, at, 2);
+            lookup_prefetch_members(call, &e->value, at, 2);
         }
         if (add_one(&e->value, call->argv[at], scores[k], flags, sum) != ST_OK) {
             reply_errorf(&call->reply, "OOM out of memory, %zu of %zu members were set", k, pairs);
@@ -287,7 +268,7 @@ void zrem_command(struct call *call) {
     }
     for (size_t i = 2; found == LOOKUP_FOUND && i < call->argc; i++) {
         if ((i - 2) % LOOKUP_GROUP == 0) {
-            prefetch_members(call, &e, i, 1);
+            lookup_prefetch_members(call, &e.value, i, 1);
         }
         deleted += zset_delete(&e.value, call->argv[i]);
         if (zset_count(&e.value) == 0) {
@@ -335,7 +316,7 @@ void zmscore_command(struct call *call) {
     reply_array(&call->reply, call->argc - 2);
     for (size_t i = 2; i < call->argc; i++) {
         if (found == LOOKUP_FOUND && (i - 2) % LOOKUP_GROUP == 0) {
-            prefetch_members(call, &e, i, 1);
+            lookup_prefetch_members(call, &e.value, i, 1);
         }
         reply_score(call, found, &e, i);
     }
@@ -439,8 +420,7 @@ static void random_with_repeats(struct call *call, const struct entry *e, uint64
     }
 }
 
-/* Distinct members, `count` of them out of `size`: selection sampling (Knuth, TAOCP 3.4.2, algorithm
- * S) in one walk. */
+/* Distinct members, `count` of them out of `size`, in one walk. */
 static void random_distinct(struct call *call, const struct entry *e, uint64_t count, uint64_t size,
                             bool with_scores) {
     struct zset_entry batch[ZSET_BATCH];
@@ -451,43 +431,31 @@ static void random_distinct(struct call *call, const struct entry *e, uint64_t c
     zset_iter_init(&it, &e->value, 0, false);
     while (wanted > 0 && (got = zset_fetch(&it, batch, ZSET_BATCH)) != 0) {
         for (size_t i = 0; i < got && wanted > 0; i++) {
-            if (rng_below(&call->cx->rng, left--) < wanted) {
+            if (sample_take(&call->cx->rng, &left, &wanted)) {
                 zset_reply_entry(&call->reply, &batch[i], with_scores);
-                wanted--;
             }
         }
     }
 }
 
-/* Distinct members when they are few among many: ranks with rejection, expected O(count) picks.
- * Falls back on the walk when memory is short. */
+/* Distinct members when they are few among many, by rank, or the walk when memory is short. */
 static void random_few(struct call *call, const struct entry *e, uint64_t count, uint64_t size,
                        bool with_scores) {
-    size_t slots = 16;
-    while (slots < count * 2) {
-        slots *= 2;
-    }
-    uint64_t *seen = account_alloc(ACCOUNT_OTHER, slots * sizeof(*seen)); /* rank + 1; 0 is free */
-    if (seen == NULL) {
+    struct picks picks;
+    if (!picks_init(&picks, count)) {
         random_distinct(call, e, count, size, with_scores);
         return;
     }
-    memset(seen, 0, slots * sizeof(*seen));
     zset_reply_header(&call->reply, count, with_scores);
     for (uint64_t picked = 0; picked < count;) {
         struct zset_entry entry;
         uint64_t rank = rng_below(&call->cx->rng, size);
-        size_t slot = (rank * 0x9E3779B97F4A7C15u >> 20) & (slots - 1);
-        while (seen[slot] != 0 && seen[slot] != rank + 1) {
-            slot = (slot + 1) & (slots - 1);
-        }
-        if (seen[slot] == 0 && zset_at(&e->value, rank, &entry)) {
-            seen[slot] = rank + 1;
+        if (picks_add(&picks, rank + 1) && zset_at(&e->value, rank, &entry)) {
             zset_reply_entry(&call->reply, &entry, with_scores);
             picked++;
         }
     }
-    account_free(ACCOUNT_OTHER, seen);
+    picks_deinit(&picks);
 }
 
 static void random_many(struct call *call, int64_t wanted, bool with_scores) {
@@ -504,7 +472,7 @@ static void random_many(struct call *call, int64_t wanted, bool with_scores) {
     uint64_t count = wanted < 0 ? (uint64_t)-wanted : (uint64_t)wanted;
     if (wanted < 0) {
         random_with_repeats(call, &e, count, with_scores);
-    } else if (count < size / 3) {
+    } else if (sample_is_few(count, size)) {
         random_few(call, &e, count, size, with_scores);
     } else {
         random_distinct(call, &e, count < size ? count : size, size, with_scores);

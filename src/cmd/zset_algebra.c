@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Union, intersection and difference of sorted sets.
+/* Union, intersection and difference of sorted sets, and of sets, whose members score 1.
  *
  *   source        one of the sets named, with its weight
  *   union         all sources into one table of members, smallest source first
@@ -10,24 +10,19 @@
  * compare: Redis adds up in this order. Views into the sets stay good, since nothing is written
  * before the result is complete. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/number.h"
 #include "cmd/args.h"
 #include "cmd/table.h"
 #include "handlers_priv.h"
+#include "sources_priv.h"
+#include "types/set.h"
 #include "mem/account.h"
 #include "zset_priv.h"
 
 enum algebra_op { OP_UNION, OP_INTER, OP_DIFF };
 enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
-
-struct source {
-    struct value value; /* good when count is not 0 */
-    uint64_t count;
-    double weight;
-};
 
 struct algebra {
     enum algebra_op op;
@@ -39,39 +34,6 @@ struct algebra {
     struct source *sources;
     size_t source_count;
 };
-
-/* ---- sources -------------------------------------------------------------------------------- */
-
-/* Look all keys up; false when one holds another type, replied. The first round also deletes those
- * that have expired: from then on nothing is written and the views of the second hold. */
-static bool find_sources(struct call *call, size_t first_key, struct algebra *a) {
-    uint64_t hashes[LOOKUP_GROUP];
-    for (size_t i = 0; i < a->source_count; i++) {
-        struct entry e;
-        if (i % LOOKUP_GROUP == 0) {
-            lookup_prefetch(call, first_key + i, 1, hashes);
-        }
-        if (zset_find(call, first_key + i, &e) == LOOKUP_REFUSED) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < a->source_count; i++) {
-        struct entry e;
-        struct source *s = &a->sources[i];
-        *s = (struct source){.weight = 1};
-        if (lookup_key(call, first_key + i, DB_NO_TOUCH, &e)) {
-            s->value = e.value;
-            s->count = zset_count(&e.value);
-        }
-    }
-    return true;
-}
-
-/* Smallest first; equal ones stay in the order named. */
-static int compare_sources(const void *a, const void *b) {
-    const struct source *x = a, *y = b;
-    return x->count < y->count ? -1 : x->count > y->count;
-}
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -173,35 +135,63 @@ struct batch {
     size_t count;
 };
 
-/* The next entries of a source's walk, scores weighted; false at the end. */
-static bool batch_fetch(struct batch *b, struct zset_iter *it, double weight) {
-    b->count = zset_fetch(it, b->entries, ZSET_BATCH);
+/* A walk through a source. */
+struct walk {
+    const struct source *source;
+    struct zset_iter it;
+    uint64_t position; /* in a set */
+};
+
+/* The members of a set of integers are texts made for the result, which outlives the walk: they get
+ * room for all of them. */
+static enum status walk_init(struct walk *w, struct source *s) {
+    *w = (struct walk){.source = s};
+    if (s->value.type == VALUE_ZSET) {
+        zset_iter_init(&w->it, &s->value, 0, false);
+    } else if (s->value.encoding == VALUE_INT && s->texts == NULL) {
+        s->texts = account_alloc(ACCOUNT_OTHER, s->count * SET_SCRATCH_LEN);
+        return s->texts != NULL ? ST_OK : ST_NOMEM;
+    }
+    return ST_OK;
+}
+
+static size_t fetch_members(struct walk *w, struct zset_entry *entries) {
+    const struct source *s = w->source;
+    struct bytes members[ZSET_BATCH];
+    char *texts = s->texts != NULL ? s->texts + w->position * SET_SCRATCH_LEN : NULL;
+    size_t count = set_next(&s->value, &w->position, members, ZSET_BATCH, texts);
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = (struct zset_entry){members[i], 1};
+    }
+    return count;
+}
+
+/* The next entries of a walk, scores weighted; false at the end. */
+static bool batch_fetch(struct batch *b, struct walk *w) {
+    b->count = w->source->value.type == VALUE_ZSET ? zset_fetch(&w->it, b->entries, ZSET_BATCH)
+                                                   : fetch_members(w, b->entries);
     for (size_t i = 0; i < b->count; i++) {
-        b->entries[i].score = weighted(b->entries[i].score, weight);
+        b->entries[i].score = weighted(b->entries[i].score, w->source->weight);
         b->hashes[i] = hash_bytes(b->entries[i].member);
     }
     return b->count > 0;
 }
 
-static void batch_prefetch(const struct batch *b, const struct value *v) {
-    if (v->encoding != VALUE_HEAP) {
-        return;
+static bool source_score(const struct source *s, struct bytes member, double *score) {
+    if (s->value.type == VALUE_ZSET) {
+        return zset_score(&s->value, member, score);
     }
-    for (size_t i = 0; i < b->count; i++) {
-        zset_prefetch_index(v, b->hashes[i]);
-    }
-    for (size_t i = 0; i < b->count; i++) {
-        zset_prefetch_record(v, b->hashes[i]);
-    }
+    *score = 1;
+    return set_contains(&s->value, member);
 }
 
 /* Keep what is in this source too (intersection), or what is not (difference). */
 static void batch_filter(struct batch *b, const struct source *s, const struct algebra *a) {
     size_t kept = 0;
-    batch_prefetch(b, &s->value);
+    lookup_prefetch_hashed(&s->value, b->hashes, b->count);
     for (size_t i = 0; i < b->count; i++) {
         double score;
-        bool there = zset_score(&s->value, b->entries[i].member, &score);
+        bool there = source_score(s, b->entries[i].member, &score);
         if (there != (a->op == OP_INTER)) {
             continue;
         }
@@ -221,14 +211,15 @@ static void batch_filter(struct batch *b, const struct source *s, const struct a
  * up to the limit. */
 static enum status filter_first(const struct algebra *a, struct zset_result *result,
                                 uint64_t *counted) {
-    const struct source *first = &a->sources[0];
     struct batch b;
-    struct zset_iter it;
-    if (first->count == 0) {
+    struct walk w;
+    if (a->sources[0].count == 0) {
         return ST_OK;
     }
-    zset_iter_init(&it, &first->value, 0, false);
-    while (batch_fetch(&b, &it, first->weight)) {
+    if (walk_init(&w, &a->sources[0]) != ST_OK) {
+        return ST_NOMEM;
+    }
+    while (batch_fetch(&b, &w)) {
         for (size_t k = 1; k < a->source_count && b.count > 0; k++) {
             if (a->sources[k].count > 0) {
                 batch_filter(&b, &a->sources[k], a);
@@ -327,11 +318,13 @@ static enum status members_add(struct members *m, const struct zset_entry *entry
     return ST_OK;
 }
 
-static enum status add_source(struct members *m, const struct source *s, enum aggregate how) {
+static enum status add_source(struct members *m, struct source *s, enum aggregate how) {
     struct batch b;
-    struct zset_iter it;
-    zset_iter_init(&it, &s->value, 0, false);
-    while (batch_fetch(&b, &it, s->weight)) {
+    struct walk w;
+    if (walk_init(&w, s) != ST_OK) {
+        return ST_NOMEM;
+    }
+    while (batch_fetch(&b, &w)) {
         members_prefetch(m, &b);
         for (size_t i = 0; i < b.count; i++) {
             enum status st = members_add(m, &b.entries[i], b.hashes[i], how);
@@ -366,7 +359,7 @@ static void run(struct call *call, struct algebra *a) {
     struct zset_result result = {0};
     uint64_t counted = 0;
     if (a->op != OP_DIFF) {
-        qsort(a->sources, a->source_count, sizeof(*a->sources), compare_sources);
+        sources_sort(a->sources, a->source_count);
     }
     enum status st = a->op == OP_UNION ? unite(a, &result) : filter_first(a, &result, &counted);
     if (st != ST_OK) {
@@ -404,8 +397,13 @@ static void combine(struct call *call, struct algebra a) {
         args_nomem(call);
         return;
     }
-    if (find_sources(call, i + 1, &a) && parse_options(call, i + 1 + a.source_count, &a)) {
-        run(call, &a);
+    if (sources_find(call, i + 1, a.sources, a.source_count, true)) {
+        if (parse_options(call, i + 1 + a.source_count, &a)) {
+            run(call, &a);
+        }
+        for (size_t k = 0; k < a.source_count; k++) {
+            account_free(ACCOUNT_OTHER, a.sources[k].texts);
+        }
     }
     account_free(ACCOUNT_OTHER, a.sources);
 }

@@ -5,6 +5,7 @@
 #include "cmd/args.h"
 #include "cmd/block.h"
 #include "mem/account.h"
+#include "scratch_priv.h"
 #include "zset_priv.h"
 
 #define RESULT_CAP_MIN 64
@@ -70,63 +71,18 @@ void zset_result_reply(struct call *call, const struct zset_result *result, bool
 
 /* ---- storing -------------------------------------------------------------------------------- */
 
-/* A value outside any database, in which a set is built before it takes a key's place. */
-struct scratch {
-    struct value value;
-    struct value_host host;
-};
-
-/* The bytes are a block of their own here. */
-static enum status scratch_resize(struct value *v, enum value_encoding encoding, size_t len) {
-    char *data = account_realloc(ACCOUNT_OTHER, v->data, len);
-    if (data == NULL) {
-        return ST_NOMEM;
-    }
-    v->data = data;
-    v->len = len;
-    v->encoding = encoding;
-    return ST_OK;
-}
-
-static enum status scratch_init(struct scratch *s, const struct type_env *env) {
-    s->host = (struct value_host){.resize = scratch_resize, .env = env};
-    s->value = (struct value){.type = VALUE_ZSET, .encoding = VALUE_PACKED, .host = &s->host};
-    enum status st = scratch_resize(&s->value, VALUE_PACKED, ZSET_EMPTY_LEN);
-    if (st == ST_OK) {
-        memcpy(s->value.data, zset_empty, ZSET_EMPTY_LEN);
-    }
-    return st;
-}
-
-/* stored: a heap object belongs to a key now. */
-static void scratch_deinit(struct scratch *s, bool stored) {
-    if (s->value.encoding == VALUE_HEAP && !stored) {
-        value_free(VALUE_ZSET, value_object(&s->value));
-    }
-    account_free(ACCOUNT_OTHER, s->value.data);
-}
-
-static enum status put(struct call *call, size_t i, const struct value *v) {
-    struct entry e;
-    struct value_image image;
-    value_image_of(v, &image);
-    if (lookup_key(call, i, DB_NO_TOUCH, &e)) {
-        return entry_replace(&e, VALUE_ZSET, &image, DB_NO_EXPIRY);
-    }
-    return db_add(call_db(call), call->argv[i], lookup_hash(call, i), VALUE_ZSET, &image,
-                  DB_NO_EXPIRY, &e);
-}
-
 static enum status build_and_put(struct call *call, size_t i, struct zset_result *result) {
     struct scratch s;
-    enum status st = scratch_init(&s, &call->cx->dbs->env);
-    if (st == ST_OK) {
-        st = zset_build(&s.value, result->entries, result->count);
+    struct value_image empty = {.encoding = VALUE_PACKED, .data = {zset_empty, ZSET_EMPTY_LEN}};
+    enum status st = scratch_init(&s, call, VALUE_ZSET, &empty);
+    if (st != ST_OK) {
+        return st;
     }
+    st = zset_build(&s.value, result->entries, result->count);
     if (st == ST_OK) {
-        st = put(call, i, &s.value);
+        st = scratch_store(&s, call, i, DB_NO_EXPIRY);
     }
-    scratch_deinit(&s, st == ST_OK);
+    scratch_deinit(&s);
     return st;
 }
 
