@@ -5,70 +5,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <setjmp.h>
 
 #include <cmocka.h>
 
-#include "support/client.h"
-#include "support/server.h"
+#include "support/scene.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-enum { WAITERS = 4 };
-
-/* One server, one client that writes, some that wait. */
-struct scene {
-    struct server *server;
-    struct client *writer;
-    struct client *waiters[WAITERS];
-};
-
-static int64_t now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Until that many clients wait; a waiter's command has been executed then. */
-static void await_blocked(struct scene *s, long long count) {
-    for (int i = 0; i < 2000; i++) {
-        if (client_info_number(s->writer, "clients", "blocked_clients") == count) {
-            return;
-        }
-        usleep(2000);
-    }
-    fail_msg("%lld clients wait, not %lld",
-             client_info_number(s->writer, "clients", "blocked_clients"), count);
-}
-
-#define WAIT(scene, i, ...)                                                                        \
-    do {                                                                                           \
-        client_append((scene)->waiters[i], __VA_ARGS__, NULL);                                     \
-        assert_true(client_flush((scene)->waiters[i]));                                            \
-    } while (0)
-
-/* Nothing has come for this client, and it is still there. */
-static void expect_silence(struct client *c) {
-    c->timeout_ms = 60;
-    struct reply *r = client_read(c);
-    char *text = reply_text(r);
-    if (r || c->closed) {
-        fail_msg("no reply expected, got %s", text);
-    }
-    free(text);
-    c->timeout_ms = 30000;
-}
 
 /* ---- scenarios ---- */
 
 static void served_when_another_adds(struct scene *s) {
     WAIT(s, 0, "BZPOPMIN", "k", "0");
-    await_blocked(s, 1);
+    await_blocked(s->writer, 1);
     expect_silence(s->waiters[0]);
     client_expect(s->writer, ":3", "ZADD", "k", "2", "b", "1", "a", "3", "c", NULL);
     client_expect_next(s->waiters[0], "[\"k\" \"a\" \"1\"]");
@@ -77,13 +28,13 @@ static void served_when_another_adds(struct scene *s) {
     WAIT(s, 0, "BZPOPMAX", "k", "0");
     client_expect_next(s->waiters[0], "[\"k\" \"b\" \"2\"]");
     client_expect(s->writer, ":0", "EXISTS", "k", NULL);
-    await_blocked(s, 0);
+    await_blocked(s->writer, 0);
 }
 
 static void served_in_turn(struct scene *s) {
-    for (int i = 0; i < WAITERS; i++) {
+    for (int i = 0; i < SCENE_WAITERS; i++) {
         WAIT(s, i, i % 2 ? "BZPOPMAX" : "BZPOPMIN", "k", "0");
-        await_blocked(s, i + 1);
+        await_blocked(s->writer, i + 1);
     }
     client_expect(s->writer, ":3", "ZADD", "k", "1", "a", "2", "b", "3", "c", NULL);
     client_expect_next(s->waiters[0], "[\"k\" \"a\" \"1\"]");
@@ -93,7 +44,7 @@ static void served_in_turn(struct scene *s) {
     client_expect(s->writer, ":0", "EXISTS", "k", NULL);
     /* who comes back stands behind who is still waiting */
     WAIT(s, 0, "BZPOPMIN", "k", "0");
-    await_blocked(s, 2);
+    await_blocked(s->writer, 2);
     client_expect(s->writer, ":1", "ZADD", "k", "4", "d", NULL);
     client_expect_next(s->waiters[3], "[\"k\" \"d\" \"4\"]");
     expect_silence(s->waiters[0]);
@@ -104,7 +55,7 @@ static void served_in_turn(struct scene *s) {
 static void waits_for_several_keys(struct scene *s) {
     WAIT(s, 0, "BZPOPMIN", "a", "b", "c", "b", "0");
     WAIT(s, 1, "BZMPOP", "0", "2", "c", "d", "MAX", "COUNT", "2");
-    await_blocked(s, 2);
+    await_blocked(s->writer, 2);
     client_expect(s->writer, ":3", "ZADD", "d", "1", "x", "2", "y", "3", "z", NULL);
     client_expect_next(s->waiters[1], "[\"d\" [[\"z\" \"3\"] [\"y\" \"2\"]]]");
     client_expect(s->writer, "[\"x\"]", "ZRANGE", "d", "0", "-1", NULL);
@@ -117,15 +68,15 @@ static void waits_for_several_keys(struct scene *s) {
 
 static void time_runs_out(struct scene *s) {
     reply_free(client_cmd(s->waiters[2], "HELLO", "3", NULL));
-    int64_t start = now_ms();
+    int64_t start = scene_now_ms();
     WAIT(s, 0, "BZPOPMIN", "k", "0.2");
     WAIT(s, 1, "BZMPOP", "0.1", "1", "k", "MIN");
     WAIT(s, 2, "BZPOPMAX", "k", "0.15");
     client_expect_next(s->waiters[1], "nil*");
     client_expect_next(s->waiters[2], "null");
     client_expect_next(s->waiters[0], "nil*");
-    assert_true(now_ms() - start >= 199);
-    await_blocked(s, 0);
+    assert_true(scene_now_ms() - start >= 199);
+    await_blocked(s->writer, 0);
     client_expect(s->writer, ":1", "ZADD", "k", "1", "a", NULL);
     client_expect(s->writer, ":1", "ZCARD", "k", NULL);
 }
@@ -140,19 +91,19 @@ static void unblocked_by_another(struct scene *s) {
         client_expect(s->writer, ":0", "CLIENT", "UNBLOCK", id[i], NULL);
         WAIT(s, i, "BZPOPMIN", "k", "0");
     }
-    await_blocked(s, 2);
+    await_blocked(s->writer, 2);
     client_expect(s->writer, ":1", "CLIENT", "UNBLOCK", id[0], NULL);
     client_expect_next(s->waiters[0], "nil*");
     client_expect(s->writer, ":1", "CLIENT", "UNBLOCK", id[1], "ERROR", NULL);
     client_expect_next(s->waiters[1], "-UNBLOCKED client unblocked via CLIENT UNBLOCK");
     client_expect(s->writer, ":0", "CLIENT", "UNBLOCK", id[1], "TIMEOUT", NULL);
     client_expect(s->waiters[1], "+PONG", "PING", NULL);
-    await_blocked(s, 0);
+    await_blocked(s->writer, 0);
 }
 
 static void another_type_does_not_serve(struct scene *s) {
     WAIT(s, 0, "BZPOPMIN", "k", "l", "0");
-    await_blocked(s, 1);
+    await_blocked(s->writer, 1);
     client_expect(s->writer, "+OK", "SET", "k", "v", NULL);
     client_expect(s->writer, ":1", "HSET", "l", "f", "v", NULL);
     expect_silence(s->waiters[0]);
@@ -163,12 +114,12 @@ static void another_type_does_not_serve(struct scene *s) {
 
 static void a_client_leaves_while_it_waits(struct scene *s) {
     WAIT(s, 0, "BZPOPMIN", "k", "0");
-    await_blocked(s, 1);
+    await_blocked(s->writer, 1);
     WAIT(s, 1, "BZPOPMIN", "k", "0");
-    await_blocked(s, 2);
+    await_blocked(s->writer, 2);
     client_close(s->waiters[0]);
     s->waiters[0] = NULL;
-    await_blocked(s, 1);
+    await_blocked(s->writer, 1);
     client_expect(s->writer, ":2", "ZADD", "k", "1", "a", "2", "b", NULL);
     client_expect_next(s->waiters[1], "[\"k\" \"a\" \"1\"]");
     client_expect(s->writer, "[\"b\"]", "ZRANGE", "k", "0", "-1", NULL);
@@ -182,7 +133,7 @@ static void served_in_the_middle_of_a_batch(struct scene *s) {
     client_append(s->waiters[0], "BZPOPMAX", "k", "0", NULL);
     client_append(s->waiters[0], "ECHO", "end", NULL);
     assert_true(client_flush(s->waiters[0]));
-    await_blocked(s, 1);
+    await_blocked(s->writer, 1);
     client_append(s->writer, "ZADD", "k", "5", "a", NULL);
     client_append(s->writer, "EXISTS", "k", NULL);
     client_append(s->writer, "ZADD", "k", "1", "b", "2", "c", NULL);
@@ -238,7 +189,7 @@ static void every_way_to_fill_a_key_wakes(struct scene *s) {
         reply_free(client_cmd(s->writer, "ZADD", "source", "1", "a", NULL));
         reply_free(client_cmd(s->writer, "ZADD", "other", "1", "a", NULL));
         WAIT(s, 0, "BZPOPMIN", "k", "20");
-        await_blocked(s, 1);
+        await_blocked(s->writer, 1);
         reply_free(client_cmd_argv(s->writer, argc, lines[i], lens));
         client_expect_next(s->waiters[0], "[\"k\" \"a\" \"1\"]");
         client_expect(s->writer, ":0", "EXISTS", "k", NULL);
@@ -250,12 +201,12 @@ static void keys_from_other_databases_wake(struct scene *s) {
     reply_free(client_cmd(s->writer, "SELECT", "1", NULL));
     reply_free(client_cmd(s->writer, "ZADD", "k", "1", "a", NULL));
     WAIT(s, 0, "BZPOPMIN", "k", "20");
-    await_blocked(s, 1);
+    await_blocked(s->writer, 1);
     client_expect(s->writer, ":1", "MOVE", "k", "0", NULL);
     client_expect_next(s->waiters[0], "[\"k\" \"a\" \"1\"]");
     reply_free(client_cmd(s->writer, "ZADD", "k", "2", "b", NULL));
     WAIT(s, 0, "BZPOPMIN", "k", "20");
-    await_blocked(s, 1);
+    await_blocked(s->writer, 1);
     expect_silence(s->waiters[0]);
     client_expect(s->writer, "+OK", "SWAPDB", "0", "1", NULL);
     client_expect_next(s->waiters[0], "[\"k\" \"b\" \"2\"]");
@@ -263,45 +214,18 @@ static void keys_from_other_databases_wake(struct scene *s) {
 
 /* ---- running ---- */
 
-static const struct {
-    const char *name;
-    void (*run)(struct scene *s);
-} scenarios[] = {
-    {"served_when_another_adds", served_when_another_adds},
-    {"served_in_turn", served_in_turn},
-    {"waits_for_several_keys", waits_for_several_keys},
-    {"time_runs_out", time_runs_out},
-    {"unblocked_by_another", unblocked_by_another},
-    {"another_type_does_not_serve", another_type_does_not_serve},
-    {"a_client_leaves_while_it_waits", a_client_leaves_while_it_waits},
-    {"served_in_the_middle_of_a_batch", served_in_the_middle_of_a_batch},
-    {"never_waits_for_itself", never_waits_for_itself},
-    {"every_way_to_fill_a_key_wakes", every_way_to_fill_a_key_wakes},
-    {"keys_from_other_databases_wake", keys_from_other_databases_wake},
+static const struct scenario scenarios[] = {
+    SCENARIO(served_when_another_adds),       SCENARIO(served_in_turn),
+    SCENARIO(waits_for_several_keys),         SCENARIO(time_runs_out),
+    SCENARIO(unblocked_by_another),           SCENARIO(another_type_does_not_serve),
+    SCENARIO(a_client_leaves_while_it_waits), SCENARIO(served_in_the_middle_of_a_batch),
+    SCENARIO(never_waits_for_itself),         SCENARIO(every_way_to_fill_a_key_wakes),
+    SCENARIO(keys_from_other_databases_wake),
 };
-
-static void run_scenarios(enum server_kind kind) {
-    struct scene s = {.server = server_start(kind, NULL)};
-    for (size_t i = 0; i < COUNT(scenarios); i++) {
-        print_message("  %s\n", scenarios[i].name);
-        s.writer = server_connect(s.server);
-        for (int k = 0; k < WAITERS; k++) {
-            s.waiters[k] = server_connect(s.server);
-        }
-        scenarios[i].run(&s);
-        for (int k = 0; k < WAITERS; k++) {
-            client_close(s.waiters[k]);
-        }
-        await_blocked(&s, 0);
-        client_expect(s.writer, "+OK", "FLUSHALL", NULL);
-        client_close(s.writer);
-    }
-    server_stop(s.server);
-}
 
 static void waiting_works(void **state) {
     (void)state;
-    run_scenarios(SERVER_GOBLIN);
+    scenes_play(SERVER_GOBLIN, scenarios, COUNT(scenarios));
 }
 
 static void the_oracle_waits_the_same_way(void **state) {
@@ -309,7 +233,7 @@ static void the_oracle_waits_the_same_way(void **state) {
     if (!server_available(SERVER_ORACLE)) {
         TEST_SKIP("no redis-server to compare with");
     }
-    run_scenarios(SERVER_ORACLE);
+    scenes_play(SERVER_ORACLE, scenarios, COUNT(scenarios));
 }
 
 /* Clients that wait when the server is told to stop do not hold it up. */
@@ -317,14 +241,14 @@ static void the_server_stops_with_clients_waiting(void **state) {
     (void)state;
     struct scene s = {.server = server_start(SERVER_GOBLIN, NULL)};
     s.writer = server_connect(s.server);
-    for (int k = 0; k < WAITERS; k++) {
+    for (int k = 0; k < SCENE_WAITERS; k++) {
         s.waiters[k] = server_connect(s.server);
         WAIT(&s, k, "BZPOPMIN", "k", "l", k % 2 ? "0" : "100");
     }
-    await_blocked(&s, WAITERS);
+    await_blocked(s.writer, SCENE_WAITERS);
     client_close(s.writer);
     server_stop(s.server);
-    for (int k = 0; k < WAITERS; k++) {
+    for (int k = 0; k < SCENE_WAITERS; k++) {
         client_close(s.waiters[k]);
     }
 }
