@@ -33,6 +33,21 @@ static unsigned flags_of_bitfield(const struct bytes *argv, size_t argc) {
     return KEY_RO | KEY_ACCESS;
 }
 
+/* The key behind the last STORE of SORT that is no other option's argument. */
+static size_t key_of_sort(const struct bytes *argv, size_t argc) {
+    size_t key = 0;
+    for (size_t i = 2; i < argc; i++) {
+        if (bytes_is(argv[i], "limit")) {
+            i += 2;
+        } else if (bytes_is(argv[i], "get") || bytes_is(argv[i], "by")) {
+            i++;
+        } else if (bytes_is(argv[i], "store") && i + 1 < argc) {
+            key = ++i;
+        }
+    }
+    return key;
+}
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 #include "commands_args.def"
@@ -167,10 +182,10 @@ static const uint32_t group_acl[] = {
 };
 
 /* The group's category, those that flags imply, and the row's own extras. A bare container does
- * nothing by itself and is of no group. */
+ * nothing by itself and is of no group; SORT names the types it is for and is not of its group's. */
 static uint32_t derive_acl(const struct command *row) {
     uint32_t acl = row->acl;
-    if (row->handler != NULL) {
+    if (row->handler != NULL && !(acl & (ACL_LIST | ACL_SET | ACL_SORTEDSET))) {
         acl |= group_acl[row->group];
     }
     if (row->flags & CMD_WRITE) {
