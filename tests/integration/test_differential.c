@@ -197,10 +197,12 @@ static bool near(const struct reply *a, const struct reply *b, int64_t tolerance
 }
 
 /* Where one server keeps a short string as "raw" because it was edited in place, another may call
- * it by what its bytes are; and each server has its own limits for a packed hash. */
+ * it by what its bytes are; and each server has its own limits for a packed hash and its own
+ * ways of emptying a set. */
 static bool same_encoding(const struct reply *a, const struct reply *b) {
-    static const char *const groups[][3] = {
-        {"embstr", "raw", "int"}, {"listpack", "hashtable", ""}, {"listpack", "skiplist", ""}};
+    static const char *const groups[][3] = {{"embstr", "raw", "int"},
+                                            {"listpack", "hashtable", "intset"},
+                                            {"listpack", "skiplist", ""}};
     if (a->type != '$' || b->type != '$' || a->is_null || b->is_null || same_text(a, b)) {
         return same_text(a, b);
     }
@@ -269,6 +271,7 @@ static bool same_reply(const struct command *cmd, struct reply *a, struct reply 
         return near(a, b, 2000);
     case COMPARE_SHAPE:
     case COMPARE_RANDOM:
+    case COMPARE_POPPED:
         return same_shape(a, b);
     case COMPARE_SCAN:
         return a->type == b->type && a->count == b->count && a->count == 2 &&
@@ -289,11 +292,11 @@ static struct reply *take_element(struct reply *r, size_t i) {
     return e;
 }
 
-/* Collect a whole SCAN, HSCAN or ZSCAN; elements seen twice count once. NULL on an error. */
+/* Collect a whole SCAN, HSCAN, SSCAN or ZSCAN; elements seen twice count once. NULL on an error. */
 static struct reply *scan_all(struct client *c, const struct command *cmd, int cursor_arg) {
     struct reply *all = calloc(1, sizeof(*all));
     all->type = '*';
-    size_t width = cursor_arg == 2 ? 2 : 1;
+    size_t width = cursor_arg == 2 && cmd->argv[0][0] != 'S' ? 2 : 1;
     struct command step = *cmd;
     char cursor[32] = "0";
     for (int rounds = 0; rounds < 100000; rounds++) {
@@ -335,14 +338,15 @@ static struct reply *scan_all(struct client *c, const struct command *cmd, int c
     return all;
 }
 
-/* HRANDFIELD, ZRANDMEMBER: every field and value (member and score) must be in the oracle's hash
- * (set); none twice when the count is positive. */
+/* HRANDFIELD, SRANDMEMBER, ZRANDMEMBER: every field and value (member and score) must be in the
+ * oracle's hash (set); none twice when the count is positive. */
 static bool random_fields_are_members(struct run *run, const struct command *cmd,
                                       const struct reply *r) {
     if (r->is_null || r->type == '-' || (reply_is_aggregate(r) && r->count == 0)) {
         return true;
     }
-    const char *getter = strcasecmp(cmd->argv[0], "ZRANDMEMBER") == 0 ? "ZSCORE" : "HGET";
+    char kind = cmd->argv[0][0] & ~0x20;
+    const char *getter = kind == 'Z' ? "ZSCORE" : kind == 'S' ? "SISMEMBER" : "HGET";
     bool with_values = cmd->argc == 4;
     bool distinct = cmd->argc >= 3 && cmd->argv[2][0] != '-';
     const struct reply *flat[1] = {r};
@@ -361,12 +365,69 @@ static bool random_fields_are_members(struct run *run, const struct command *cmd
         size_t lens[3] = {strlen(getter), cmd->lens[1], field->len};
         struct reply *expected = client_cmd_argv(run->clients[ORACLE], 3, argv, lens);
         ok = expected && !reply_is_error(expected) && !expected->is_null &&
+             (expected->type != ':' || expected->integer == 1) &&
              (!value || same_scores(value, expected));
         reply_free(expected);
         for (size_t j = 0; distinct && j < i && ok; j += step) {
             const struct reply *other = nested ? items[j]->elements[0] : items[j];
             ok = !same_text(field, other);
         }
+    }
+    return ok;
+}
+
+/* The members of a set as they are on one side, with those that were popped there. */
+static struct reply *with_popped(struct client *c, const struct command *cmd,
+                                 const struct reply *popped, struct reply **members) {
+    const char *argv[2] = {"SMEMBERS", cmd->argv[1]};
+    size_t lens[2] = {8, cmd->lens[1]};
+    *members = client_cmd_argv(c, 2, argv, lens);
+    struct reply *all = client_cmd_argv(c, 2, argv, lens);
+    size_t count = popped->type == '$' ? 1 : popped->count;
+    all->elements = realloc(all->elements, (all->count + count + 1) * sizeof(struct reply *));
+    for (size_t i = 0; i < count; i++) {
+        const struct reply *from = popped->type == '$' ? popped : popped->elements[i];
+        struct reply *copy = calloc(1, sizeof(*copy));
+        *copy = (struct reply){.type = '$', .len = from->len, .str = malloc(from->len + 1)};
+        memcpy(copy->str, from->str, from->len + 1);
+        all->elements[all->count++] = copy;
+    }
+    reply_sort(all, 1);
+    return all;
+}
+
+/* Run a command on each of the members, of those that `unless` has not when it is given. */
+static void each_member(struct client *c, const char *name, const struct command *cmd,
+                        const struct reply *members, struct client *unless) {
+    for (size_t i = 0; i < members->count; i++) {
+        const char *argv[3] = {"SISMEMBER", cmd->argv[1], members->elements[i]->str};
+        size_t lens[3] = {9, cmd->lens[1], members->elements[i]->len};
+        struct reply *there = unless ? client_cmd_argv(unless, 3, argv, lens) : NULL;
+        if (!there || there->integer == 0) {
+            argv[0] = name;
+            lens[0] = strlen(name);
+            reply_free(client_cmd_argv(c, 3, argv, lens));
+        }
+        reply_free(there);
+    }
+}
+
+/* SPOP: what came out and what is left are the same set on both sides; then the oracle's is made
+ * ours, without deleting it in between. */
+static bool popped_members_were_there(struct run *run, const struct command *cmd,
+                                      const struct reply *a, const struct reply *b) {
+    if (b->is_null || b->type == '-' || (reply_is_aggregate(b) && b->count == 0)) {
+        return true;
+    }
+    struct reply *left[2] = {NULL, NULL};
+    struct reply *all[2] = {with_popped(run->clients[ORACLE], cmd, a, &left[0]),
+                            with_popped(run->clients[OURS], cmd, b, &left[1])};
+    bool ok = left[0]->count == left[1]->count && same_text(all[0], all[1]);
+    each_member(run->clients[ORACLE], "SADD", cmd, left[1], NULL);
+    each_member(run->clients[ORACLE], "SREM", cmd, left[0], run->clients[OURS]);
+    for (int i = 0; i < 2; i++) {
+        reply_free(left[i]);
+        reply_free(all[i]);
     }
     return ok;
 }
@@ -445,8 +506,11 @@ static void send_batch(struct run *run, int side) {
     (void)client_flush_pieces(c, in_pieces ? 1 + run->done % 97 : SIZE_MAX);
 }
 
-static bool check_last(struct run *run, const struct command *cmd, const struct reply *ours) {
+static bool check_last(struct run *run, const struct command *cmd, const struct reply *oracle,
+                       const struct reply *ours) {
     switch (cmd->compare) {
+    case COMPARE_POPPED:
+        return popped_members_were_there(run, cmd, oracle, ours);
     case COMPARE_RANDOM:
         return random_fields_are_members(run, cmd, ours);
     case COMPARE_RANDKEY:
@@ -478,7 +542,7 @@ static bool compare_batch(struct run *run) {
         bool same = same_reply(cmd, a, b) || (a && b && is_known(cmd, a, b));
         run->error_count += reply_is_error(a);
         if (same && i == run->batch_count - 1) {
-            same = check_last(run, cmd, b);
+            same = check_last(run, cmd, a, b);
         }
         if (!same) {
             show_mismatch(run, cmd, run->done + (uint64_t)i, a, b);
@@ -498,10 +562,11 @@ static bool compare_scan(struct run *run) {
     int cursor_arg = 1;
     char key[16];
     if (gen_below(run->gen, 2) == 0) {
-        bool zset = gen_below(run->gen, 2) == 0;
-        snprintf(key, sizeof(key), "%c%d", zset ? 'z' : 'h', (int)gen_below(run->gen, 8));
+        static const char *const names[] = {"HSCAN", "SSCAN", "ZSCAN"};
+        uint64_t kind = gen_below(run->gen, 3);
+        snprintf(key, sizeof(key), "%c%d", "htz"[kind], (int)gen_below(run->gen, 8));
         cmd = (struct command){.argc = 5,
-                               .argv = {zset ? "ZSCAN" : "HSCAN", key, "0", "COUNT", "9"},
+                               .argv = {names[kind], key, "0", "COUNT", "9"},
                                .lens = {5, strlen(key), 1, 5, 1}};
         cursor_arg = 2;
     } else if (gen_below(run->gen, 2) == 0) {
@@ -572,6 +637,8 @@ static void compare_key(struct run *run, const struct reply *key) {
     compare_one(run, COMPARE_EXACT, 2, (const char *[]){"GET", k}, (size_t[]){3, n});
     compare_one(run, COMPARE_PAIRS, 2, (const char *[]){"HGETALL", k}, (size_t[]){7, n});
     compare_one(run, COMPARE_EXACT, 2, (const char *[]){"HLEN", k}, (size_t[]){4, n});
+    compare_one(run, COMPARE_SORTED, 2, (const char *[]){"SMEMBERS", k}, (size_t[]){8, n});
+    compare_one(run, COMPARE_EXACT, 2, (const char *[]){"SCARD", k}, (size_t[]){5, n});
     compare_one(run, COMPARE_SCORES, 5, (const char *[]){"ZRANGE", k, "0", "-1", "WITHSCORES"},
                 (size_t[]){6, n, 1, 2, 10});
     compare_one(run, COMPARE_EXACT, 2, (const char *[]){"ZCARD", k}, (size_t[]){5, n});

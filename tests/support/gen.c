@@ -19,7 +19,7 @@ struct text {
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Keys that may hold anything; the generator adds s0..s7 (mostly strings), h0..h7 (mostly hashes),
- * z0..z7 (mostly sorted sets) and one key of a thousand bytes. */
+ * z0..z7 (mostly sorted sets), t0..t7 (mostly sets) and one key of a thousand bytes. */
 static const struct text odd_keys[] = {
     TEXT(""), TEXT("bin\0\r\n\xff"), TEXT("a"), TEXT("key:{tag}:1"), TEXT("*"), TEXT("[x]")};
 
@@ -275,7 +275,7 @@ static const struct row rows[] = {
     {10, COMPARE_EXACT, "COPY %k %k {|||DB %d|REPLACE|DB %d REPLACE|REPLACE REPLACE|%w|DB}", false},
     {6, COMPARE_EXACT, "MOVE %k %d", false},
     {4, COMPARE_SORTED, "KEYS %p", false},
-    {3, COMPARE_SCAN, "SCAN 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|TYPE string|TYPE hash COUNT 100|TYPE zset|TYPE list|COUNT|%w x|%w}", true},
+    {3, COMPARE_SCAN, "SCAN 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|TYPE string|TYPE hash COUNT 100|TYPE zset|TYPE set|TYPE list|COUNT|%w x|%w}", true},
     {1, COMPARE_EXACT, "SCAN {abc|1x||1 MATCH|0 COUNT 0|0 COUNT -5|0 COUNT x|0 FOO}", true},
     {2, COMPARE_RANDKEY, "RANDOMKEY", true},
     {8, COMPARE_EXACT, "EXPIRE %k %e " EXPIRE_TAIL, false},
@@ -324,6 +324,29 @@ static const struct row rows[] = {
     {1, COMPARE_EXACT, "HRANDFIELD %h {%r FOO|5 WITHVALUES x|abc|9223372036854775808|-9223372036854775808|-4611686018427387905 WITHVALUES}", true},
     {4, COMPARE_SCAN, "HSCAN {%h|%k} 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|COUNT|%w x}", true},
     {1, COMPARE_EXACT, "HSCAN %h {abc|1x||0 COUNT 0|0 COUNT x|0 FOO}", true},
+    /* sets */
+    {60, COMPARE_EXACT, "SADD {%t|%t|%k} %u+", false},
+    {1, COMPARE_EXACT, "SADD %t %l", false},
+    {20, COMPARE_EXACT, "SREM {%t|%t|%k} %u+", false},
+    {6, COMPARE_EXACT, "SCARD {%t|%k}", false},
+    {14, COMPARE_EXACT, "SISMEMBER {%t|%t|%k} %u", false},
+    {8, COMPARE_EXACT, "SMISMEMBER {%t|%k} %u+", false},
+    {8, COMPARE_SORTED, "SMEMBERS {%t|%k}", false},
+    {8, COMPARE_EXACT, "SMOVE {%t|%t|%k} {%t|%t|%k} %u", false},
+    {8, COMPARE_SORTED, "{SINTER|SUNION|SDIFF} {%t|%t %t|%t %t %t|%t %k|%t %t %t %t %t|}", false},
+    {8, COMPARE_EXACT, "{SINTERSTORE|SUNIONSTORE|SDIFFSTORE} {%t|%t|%k} {%t|%t %t|%t %t %t|%t %k|}", false},
+    {5, COMPARE_EXACT, "SINTERCARD {1 %t|2 %t %t|3 %t %t %t|2 %t %k|%n %t} {||LIMIT %L|LIMIT|%w}", false},
+    {6, COMPARE_POPPED, "SPOP {%t|%t|%k} {||1|2|7|100|0|1000}", true},
+    {2, COMPARE_EXACT, "SPOP %t {-1|abc|-9223372036854775808|9223372036854775808|1 2}", true},
+    {4, COMPARE_RANDOM, "SRANDMEMBER {%t|%t|%k} {|%r}", true},
+    {1, COMPARE_EXACT, "SRANDMEMBER %t {%r FOO|abc|9223372036854775808|-9223372036854775808}", true},
+    {4, COMPARE_SCAN, "SSCAN {%t|%k} 0 {|MATCH %p|COUNT %n|MATCH %p COUNT %n|COUNT|%w x}", true},
+    {1, COMPARE_EXACT, "SSCAN %t {abc|1x||0 COUNT 0|0 COUNT x|0 FOO|0 NOVALUES}", true},
+    {5, COMPARE_SCORES, "{ZUNION|ZINTER} {2 %z %t|2 %t %t|3 %t %z %t} {||WITHSCORES|WITHSCORES AGGREGATE MAX|WEIGHTS %g %g}", false},
+    {3, COMPARE_SCORES, "ZDIFF {2 %z %t|2 %t %z|2 %t %t} {|WITHSCORES}", false},
+    {4, COMPARE_EXACT, "{ZUNIONSTORE|ZINTERSTORE|ZDIFFSTORE} %z {2 %z %t|2 %t %t|3 %t %z %t|1 %t}", false},
+    {1, COMPARE_EXACT, "ZINTERCARD {2 %z %t|2 %t %t} {|LIMIT %L}", false},
+    {1, COMPARE_EXACT, "COMMAND {GETKEYS|GETKEYSANDFLAGS} {SADD %t a|SINTER %t %t|SUNIONSTORE %t %t %t|SMOVE %t %t a|SINTERCARD 2 %t %t|SINTERCARD 3 %t|SDIFFSTORE %t}", true},
     /* sorted sets */
     {60, COMPARE_EXACT, "ZADD {%z|%z|%k} %S%m+", false},
     {25, COMPARE_EXACT, "ZADD %z {NX|XX|GT|LT|CH|CH|XX GT|XX LT CH|GT CH|LT CH|NX CH|NX XX|GT LT|NX GT|%w} %S%m+", false},
@@ -484,7 +507,7 @@ static void add_key(struct gen *g, struct command *cmd, char kind) {
         default:
             break;
         }
-        kind = "shz"[gen_below(g, 3)];
+        kind = "shzt"[gen_below(g, 4)];
     }
     char prefix[2] = {kind, '\0'};
     add_number(g, cmd, prefix, (int64_t)gen_below(g, 8));
@@ -506,6 +529,16 @@ static void add_member(struct gen *g, struct command *cmd) {
         ADD_PICK(g, cmd, odd_values);
     } else {
         add_number(g, cmd, "m", (int64_t)gen_below(g, one_in(g, 3) ? 700 : 12));
+    }
+}
+
+/* Integers and words in turn by key, so that sets of either and of both occur. */
+static void add_set_member(struct gen *g, struct command *cmd) {
+    bool words = cmd->argc > 1 && cmd->lens[1] > 1 && cmd->argv[1][1] % 2 != 0;
+    if (one_in(g, 30)) {
+        ADD_PICK(g, cmd, odd_values);
+    } else {
+        add_number(g, cmd, words ? "m" : "", (int64_t)gen_below(g, one_in(g, 3) ? 700 : 12));
     }
 }
 
@@ -591,7 +624,11 @@ static void add_special(struct gen *g, struct command *cmd, char what) {
     case 's':
     case 'h':
     case 'z':
+    case 't':
         add_key(g, cmd, what);
+        break;
+    case 'u':
+        add_set_member(g, cmd);
         break;
     case 'q':
         add_number(g, cmd, "q", (int64_t)gen_below(g, 4));
@@ -778,8 +815,8 @@ void gen_next(struct gen *g, struct command *cmd) {
     if (cmd->argc == 0) {
         add(g, cmd, "", 0);
     }
-    cmd->ends_batch = row->compare == COMPARE_RANDOM || row->compare == COMPARE_RANDKEY ||
-                      row->compare == COMPARE_CLOSES;
+    cmd->ends_batch = row->compare == COMPARE_RANDOM || row->compare == COMPARE_POPPED ||
+                      row->compare == COMPARE_RANDKEY || row->compare == COMPARE_CLOSES;
     g->want_hello =
         g->protocol == 3 && !one_in(g, 3) &&
         (command_is(cmd, "RESET") || command_is(cmd, "HELLO") || row->compare == COMPARE_CLOSES);

@@ -7,6 +7,7 @@
  *   {A B|C|}    one alternative, itself words; an empty alternative is no argument
  *   %k any key     %s key usually a string    %h key usually a hash   %f field    %v value
  *   %z key usually a sorted set   %m member   %S score   %x score bound   %y bound in byte order
+ *   %t key usually a set  %u member of one
  *   %q key of a sorted set whose scores are all 0: order by member means something there only
  *   %L number of LIMIT or rank   %g weight
  *   %i integer to add   %F float to add   %o offset   %n small count   %r HRANDFIELD count
@@ -37,6 +38,7 @@ enum compare {
     COMPARE_SHAPE,    /* every type at every level, texts and numbers aside: HELLO */
     COMPARE_SCAN,     /* cursor and list: shape only (whole iterations are compared apart) */
     COMPARE_RANDOM,   /* same count; members checked by the caller (ends a batch) */
+    COMPARE_POPPED,   /* SPOP: same count; the caller checks and evens out (ends a batch) */
     COMPARE_RANDKEY,  /* nil on both, or a key on each (ends a batch) */
     COMPARE_ENCODING, /* OBJECT ENCODING, with the differences the test documents */
     COMPARE_CLOSES,   /* QUIT: an answer, then the connection ends (ends a batch) */
