@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BITFIELD: integers of 1 to 64 bits at any bit offset of a string. */
-#include <stdlib.h>
-
 #include "bitmap_priv.h"
 #include "cmd/args.h"
 #include "handlers_priv.h"
+#include "mem/account.h"
 
 /* Bytes that a field of 64 bits can touch. */
 #define WINDOW_LEN 9
@@ -23,7 +22,7 @@ struct field_op {
 };
 
 struct field_ops {
-    struct field_op *list; /* malloc'ed */
+    struct field_op *list; /* account_alloc'ed */
     size_t count;
     size_t need_len; /* bytes the string must have for the writing ones; 0: all only read */
 };
@@ -108,13 +107,14 @@ static bool parse_into(struct call *call, struct field_ops *ops, bool may_write)
 
 /* False: the error was replied, nothing is held. */
 static bool parse_ops(struct call *call, bool may_write, struct field_ops *ops) {
-    *ops = (struct field_ops){.list = malloc((call->argc / 3 + 1) * sizeof(*ops->list))};
+    *ops = (struct field_ops){
+        .list = account_alloc(ACCOUNT_OTHER, (call->argc / 3 + 1) * sizeof(*ops->list))};
     if (ops->list == NULL) {
         args_nomem(call);
         return false;
     }
     if (!parse_into(call, ops, may_write)) {
-        free(ops->list);
+        account_free(ACCOUNT_OTHER, ops->list);
         return false;
     }
     return true;
@@ -291,7 +291,7 @@ static void bitfield(struct call *call, bool may_write) {
     } else {
         run_reading(call, &ops);
     }
-    free(ops.list);
+    account_free(ACCOUNT_OTHER, ops.list);
 }
 
 void bitfield_command(struct call *call) {

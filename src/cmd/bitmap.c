@@ -6,6 +6,7 @@
 #include "bitmap_priv.h"
 #include "cmd/args.h"
 #include "handlers_priv.h"
+#include "mem/account.h"
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -358,11 +359,12 @@ static void compute(struct call *call, enum bit_op op, char *out, size_t len) {
     }
 }
 
-/* Put the malloc'ed result under the destination; takes it over. */
+/* Put the result, which is ACCOUNT_OTHER's, under the destination; takes it over. */
 static enum status store_result(struct call *call, char *result, size_t len) {
     struct value_image image;
     struct entry e;
     char *owned = result;
+    account_move(ACCOUNT_OTHER, ACCOUNT_TAGS, owned);
     enum status st =
         string_image(BYTES(result, len), len > STRING_INLINE_MAX ? &owned : NULL, &image);
     if (st == ST_OK) {
@@ -404,7 +406,7 @@ void bitop_command(struct call *call) {
         delete_destination(call);
         return;
     }
-    char *result = malloc(len);
+    char *result = account_alloc(ACCOUNT_OTHER, len);
     if (result == NULL) {
         args_nomem(call);
         return;

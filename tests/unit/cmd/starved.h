@@ -38,6 +38,8 @@ static inline int setup(void **state) {
     struct type_env env = {.pages = f->pages,
                            .hash_packed_entries_max = 8,
                            .hash_packed_element_max = 64,
+                           .list_packed_bytes_max = 64,
+                           .list_packed_entries_max = 8,
                            .set_int_entries_max = 8,
                            .set_packed_entries_max = 8,
                            .set_packed_element_max = 64,
