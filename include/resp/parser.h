@@ -38,9 +38,11 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-#define RESP_BIG_BULK ((size_t)32 * 1024)          /* longer bulks get their own memory */
-#define RESP_BIG_START ((size_t)64 * 1024)         /* first allocation of a big bulk */
-#define RESP_MAX_LINE ((size_t)64 * 1024)          /* inline request, or digits of a length */
+#define RESP_BIG_BULK ((size_t)32 * 1024)  /* longer bulks get their own memory */
+#define RESP_BIG_START ((size_t)64 * 1024) /* first allocation of a big bulk */
+#define RESP_BIG_TRUSTED                                                                           \
+    ((size_t)1024 * 1024)                 /* once so much has come, the rest is allocated at once */
+#define RESP_MAX_LINE ((size_t)64 * 1024) /* inline request, or digits of a length */
 #define RESP_MAX_MULTIBULK ((uint32_t)1024 * 1024) /* arguments a command */
 #define RESP_MAX_BULK ((size_t)512 * 1024 * 1024)  /* default of proto-max-bulk-len */
 #define RESP_UNAUTH_MULTIBULK 10                   /* before AUTH, where a password is required */

@@ -22,11 +22,15 @@
 #define FRONTEND_READ_BYTES ((size_t)64 * 1024)
 /* The tick buffer: what 16 connections can fill at most, within the L2 cache. */
 #define FRONTEND_TICK_BYTES ((size_t)1024 * 1024)
-/* Unsent replies at which a client's further commands wait until it has read them all. Its input is still taken, so one
- * that writes everything before it reads anything gets through. */
+/* What one read of a long argument takes at most, so that others get their turn. */
+#define FRONTEND_BIG_READ_BYTES ((size_t)1024 * 1024)
+/* Unsent replies at which a client's further commands wait until it has read them all. Its input is
+ * still taken, so one that writes everything before it reads anything gets through. */
 #define FRONTEND_STALL_BYTES ((size_t)1024 * 1024)
 /* Deferred commands of one client executed in one turn. */
 #define FRONTEND_REPLAY_MAX 1024
+/* Input after which memory in use is measured again while maxmemory is set. */
+#define FRONTEND_SAMPLE_BYTES ((uint64_t)1024 * 1024)
 
 struct server;
 
@@ -35,8 +39,11 @@ struct session {
     struct conn *conn;
     struct frontend *frontend;
     struct resp_parser parser;
-    struct buf in;                /* input of a command that is not complete */
-    size_t in_used;               /* bytes of it that were consumed; dropped before the next read */
+    struct buf in;    /* input of a command that is not complete */
+    size_t in_used;   /* bytes of it that were consumed; dropped before the next read */
+    bool input_ended; /* nothing more is read: close once all deferred requests are answered */
+    char end_error[RESP_ERROR_TEXT_LEN]; /* the protocol error that ended it, to be told then */
+    size_t seen_output_bytes; /* unsent at cron's last look: when it shrinks, the peer reads */
     struct session *next_resumed; /* in the frontend's list of those unblocked this turn */
     bool resumed;
     struct buf replay;     /* deferred requests that are being executed */
@@ -49,6 +56,7 @@ struct frontend {
     struct conn_set conns;
     struct batch batch;
     struct session *resumed_first, *resumed_last;
+    uint64_t sampled_at_bytes; /* input there had been when memory in use was last measured */
     char *tick;
     size_t tick_len;
 };
@@ -65,6 +73,9 @@ void frontend_execute(struct frontend *f);
 /* Loop hooks. */
 void frontend_after_ready(struct loop *loop, void *server);
 void frontend_before_sleep(struct loop *loop, void *server);
+
+/* Close a session that is over client-output-buffer-limit. For cron: clients that send nothing are seen by nobody else. */
+void frontend_check_output(struct session *s);
 
 /* Heap bytes of a session and its connection. */
 size_t session_memory(const struct session *s);

@@ -164,6 +164,10 @@ undo:
 /* Room behind what arrived: at least one byte while any is missing. */
 static bool fill_grow(struct resp_partial *part, size_t want) {
     size_t cap = part->fill_cap == 0 ? RESP_BIG_START : part->fill_cap * 2;
+    if (part->fill_len >= RESP_BIG_TRUSTED) {
+        cap =
+            part->fill_need; /* OS pages are touched as the rest arrives, and nothing is copied again */
+    }
     cap = cap < want ? want : cap;
     cap = cap > part->fill_need ? part->fill_need : cap;
     if (cap <= part->fill_cap) {

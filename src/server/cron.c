@@ -116,8 +116,25 @@ static void fire_deadline(struct loop *loop, struct loop_timer *timer) {
 
 /* ---- time-outs ----------------------------------------------------------------------------- */
 
-static void close_idle_clients(struct server *s) {
+/* A client that reads its replies is not idle, though it sends nothing. */
+static void tend_client(struct server *s, struct client *c) {
+    struct session *session = session_of(c);
+    size_t unsent = conn_out_len(session->conn);
+    if (unsent < session->seen_output_bytes) {
+        c->last_active_ms = s->cx.now_ms;
+    }
+    session->seen_output_bytes = unsent;
     int64_t limit_ms = (int64_t)s->config.timeout * 1000;
+    if (limit_ms > 0 && c->waiter == NULL && s->cx.now_ms - c->last_active_ms > limit_ms) {
+        log_verbose("Closing idle client id=%llu", (unsigned long long)c->id);
+        conn_close(session->conn);
+    } else {
+        frontend_check_output(session);
+    }
+}
+
+/* Some clients a turn, all of them within a second. */
+static void tend_clients(struct server *s) {
     size_t look_at = s->cx.clients.count / (size_t)s->config.hz;
     look_at = look_at < TIMEOUT_CLIENTS_MIN ? TIMEOUT_CLIENTS_MIN : look_at;
     struct client *c = s->cx.clients.first;
@@ -127,10 +144,7 @@ static void close_idle_clients(struct server *s) {
     for (; c != NULL && look_at > 0; look_at--) {
         struct client *next = c->next;
         s->timeout_hand_id = next ? c->id : 0;
-        if (c->waiter == NULL && s->cx.now_ms - c->last_active_ms > limit_ms) {
-            log_verbose("Closing idle client id=%llu", (unsigned long long)c->id);
-            conn_close(session_of(c)->conn);
-        }
+        tend_client(s, c);
         c = next;
     }
 }
@@ -145,8 +159,9 @@ static void fire_cron(struct loop *loop, struct loop_timer *timer) {
     context_sample_memory(&s->cx);
     account_decay();
     watch_next_due(s);
-    if (s->config.timeout > 0) {
-        close_idle_clients(s);
+    const struct config_output_limit *limit = &s->config.client_output_buffer_limit;
+    if (s->config.timeout > 0 || limit->hard_bytes != 0 || limit->soft_bytes != 0) {
+        tend_clients(s);
     }
 }
 

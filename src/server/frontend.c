@@ -89,18 +89,6 @@ static void forget_resumed(struct session *s) {
     }
 }
 
-static void session_closed(struct conn *conn) {
-    struct session *s = conn->user;
-    batch_forget(&s->frontend->batch, &s->client);
-    block_forget(&s->frontend->server->cx, &s->client);
-    forget_resumed(s);
-    client_deinit(&s->client, &s->frontend->server->cx.clients);
-    resp_parser_deinit(&s->parser);
-    buf_deinit(&s->in);
-    buf_deinit(&s->replay);
-    account_free(ACCOUNT_CLIENT, s);
-}
-
 size_t session_memory(const struct session *s) {
     return sizeof(*s) + sizeof(*s->conn) + s->in.cap + s->replay.cap + s->client.deferred.cap +
            s->conn->out.cap + resp_parser_memory(&s->parser);
@@ -120,19 +108,37 @@ static bool is_ending(const struct session *s) {
     return !conn_is_open(s->conn) || (s->conn->flags & CONN_FLUSH_CLOSE);
 }
 
-/* What came before the fault is answered first. */
-static void protocol_error(struct session *s, const char *text) {
-    struct frontend *f = s->frontend;
-    frontend_execute(f);
+/* Nothing more comes in, and all that came is answered: tell the error, if one ended it, and close. */
+static void end_session(struct session *s) {
     if (is_ending(s)) {
         return;
     }
-    struct reply r = {conn_out(s->conn), s->client.proto};
-    reply_errorf(&r, "ERR %s", text);
-    f->server->metrics.protocol_errors++;
-    f->server->metrics.total_error_replies++;
-    log_verbose("Protocol error (%s) from client id=%llu", text, (unsigned long long)s->client.id);
+    if (s->end_error[0] != '\0') {
+        struct reply r = {conn_out(s->conn), s->client.proto};
+        reply_errorf(&r, "ERR %s", s->end_error);
+    }
     conn_close_after_flush(s->conn);
+}
+
+/* The input has ended, in an error or not. What came before is answered first, however long the client takes to read. */
+static void end_input(struct session *s) {
+    frontend_execute(s->frontend);
+    s->input_ended = true;
+    bool waits = s->client.waiter != NULL;
+    if (waits || !(s->client.flags & CLIENT_BACKLOG)) {
+        end_session(s);
+    } else if (!is_ending(s) && !(s->conn->flags & CONN_EOF)) {
+        conn_pause_reading(s->conn, true);
+    }
+}
+
+static void protocol_error(struct session *s, const char *text) {
+    struct server *server = s->frontend->server;
+    snprintf(s->end_error, sizeof(s->end_error), "%s", text);
+    server->metrics.protocol_errors++;
+    server->metrics.total_error_replies++;
+    log_verbose("Protocol error (%s) from client id=%llu", text, (unsigned long long)s->client.id);
+    end_input(s);
 }
 
 static void enqueue(struct session *s, const struct resp_result *result) {
@@ -152,7 +158,7 @@ static size_t parse_input(struct session *s, struct resp_parser *parser, char *i
     size_t used = 0;
     struct resp_result result;
     struct frontend *f = s->frontend;
-    while (!is_ending(s)) {
+    while (!is_ending(s) && !s->input_ended) {
         struct resp_limits limits = limits_of(s);
         enum resp_event event =
             resp_parse(parser, in + used, len - used, &limits, &f->batch.args, &result);
@@ -204,6 +210,7 @@ static enum status read_counted(struct session *s, char *at, size_t room, size_t
     s->frontend->server->metrics.total_reads_processed++;
     if (st == ST_OK) {
         s->frontend->server->metrics.total_net_input_bytes += *n;
+        s->client.last_active_ms = s->frontend->server->cx.now_ms;
     }
     return st;
 }
@@ -256,6 +263,7 @@ static enum status read_big(struct session *s) {
     if (at == NULL) {
         return ST_NOMEM;
     }
+    room = room < FRONTEND_BIG_READ_BYTES ? room : FRONTEND_BIG_READ_BYTES;
     enum status st = read_counted(s, at, room, &n);
     if (st != ST_OK) {
         return st;
@@ -295,10 +303,7 @@ static void session_readable(struct conn *conn) {
         st = read_into_tick(s);
     }
     if (st == ST_CLOSED) {
-        frontend_execute(s->frontend);
-        if (conn_is_open(conn)) {
-            conn_close_after_flush(conn);
-        }
+        end_input(s);
     } else if (st == ST_IO || st == ST_NOMEM) {
         if (st == ST_NOMEM) {
             log_warning("Closing client id=%llu: out of memory for its input",
@@ -313,7 +318,7 @@ static void session_readable(struct conn *conn) {
 
 /* ---- executing ----------------------------------------------------------------------------- */
 
-static void check_output_limit(struct session *s) {
+void frontend_check_output(struct session *s) {
     struct server *server = s->frontend->server;
     const struct config_output_limit *limit = &server->config.client_output_buffer_limit;
     size_t held = conn_out_len(s->conn);
@@ -339,7 +344,7 @@ static void hook_flush(void *server, struct client *c) {
     struct session *s = session_of(c);
     (void)server;
     conn_flush(s->conn);
-    check_output_limit(s);
+    frontend_check_output(s);
     if (conn_is_open(s->conn) && conn_out_len(s->conn) > FRONTEND_STALL_BYTES) {
         c->flags |= CLIENT_STALLED;
     }
@@ -416,6 +421,9 @@ static void replay(struct session *s) {
         c->flags &= ~(uint32_t)CLIENT_BACKLOG;
         buf_deinit(&s->replay);
         s->replay_used = 0;
+        if (s->input_ended) {
+            end_session(s);
+        }
     } else if (may_replay(s)) {
         hook_resume(s->frontend->server, c);
     }
@@ -431,6 +439,29 @@ static void run_resumed(struct frontend *f) {
         replay(s);
         s = next;
     }
+}
+
+/* The peer is gone without having read its replies; what it asked for is done all the same. */
+static void execute_unread(struct session *s) {
+    s->client.flags = (s->client.flags & ~(uint32_t)CLIENT_STALLED) | CLIENT_REPLAYING;
+    while (s->client.waiter == NULL && replay_next(s)) {
+        frontend_execute(s->frontend);
+    }
+}
+
+static void session_closed(struct conn *conn) {
+    struct session *s = conn->user;
+    if ((s->client.flags & (CLIENT_BACKLOG | CLIENT_CLOSE_NOW)) == CLIENT_BACKLOG) {
+        execute_unread(s);
+    }
+    batch_forget(&s->frontend->batch, &s->client);
+    block_forget(&s->frontend->server->cx, &s->client);
+    forget_resumed(s);
+    client_deinit(&s->client, &s->frontend->server->cx.clients);
+    resp_parser_deinit(&s->parser);
+    buf_deinit(&s->in);
+    buf_deinit(&s->replay);
+    account_free(ACCOUNT_CLIENT, s);
 }
 
 static void session_drained(struct conn *conn) {
@@ -459,12 +490,23 @@ void frontend_execute(struct frontend *f) {
     }
 }
 
+/* Under maxmemory, what is in use is measured again after each so many bytes of input: cron alone would be late. */
+static void sample_for_maxmemory(struct server *server) {
+    uint64_t input_bytes = server->metrics.total_net_input_bytes;
+    if (server->config.maxmemory != 0 &&
+        input_bytes - server->frontend.sampled_at_bytes > FRONTEND_SAMPLE_BYTES) {
+        server->frontend.sampled_at_bytes = input_bytes;
+        context_sample_memory(&server->cx);
+    }
+}
+
 void frontend_after_ready(struct loop *loop, void *user) {
     struct server *server = user;
     (void)loop;
     frontend_execute(&server->frontend);
     run_resumed(&server->frontend);
     server->frontend.tick_len = 0;
+    sample_for_maxmemory(server);
     if (server->dbs->reap_first != NULL) {
         cron_poke(server);
     }

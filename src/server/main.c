@@ -42,16 +42,21 @@ static bool write_pidfile(const char *path) {
     return fclose(file) == 0 && ok;
 }
 
-/* Directory, daemon, log and pid file: what goes before the first socket. */
+/* Directory and log: what goes before the first socket. */
 static int enter(const struct config *c) {
     if (chdir(c->dir) != 0) {
         return complain_errno("cannot change to dir", c->dir);
     }
-    if (c->daemonize && daemon(1, 0) != 0) {
-        return complain_errno("cannot run in the background in", c->dir);
-    }
     if (log_setup(c->logfile, (enum log_level)c->loglevel) != ST_OK) {
         return complain_errno("cannot open logfile", c->logfile);
+    }
+    return EXIT_SUCCESS;
+}
+
+/* Once the sockets are open, so that whoever started the program hears of a port in use. */
+static int detach(const struct config *c) {
+    if (c->daemonize && daemon(1, 0) != 0) {
+        return complain_errno("cannot run in the background in", c->dir);
     }
     if (c->pidfile[0] != '\0' && !write_pidfile(c->pidfile)) {
         return complain_errno("cannot write pidfile", c->pidfile);
@@ -69,7 +74,7 @@ static int serve(struct server *s, struct buf *error) {
         if (s->config.logfile[0] != '\0') {
             log_warning("Cannot start: %.*s", (int)error->len, error->ptr ? error->ptr : "");
         }
-    } else {
+    } else if ((result = detach(&s->config)) == EXIT_SUCCESS) {
         server_print_start(s);
         if (loop_run(s->loop) != ST_OK) {
             log_warning("The event loop failed: %s", strerror(errno));
