@@ -477,6 +477,47 @@ static void a_reader_that_never_reads_delays_nobody(void **state) {
 
 /* ---- servers of their own ---- */
 
+/* Requests behind megabytes of replies that wait for their reader are answered all the same when the stream ends. */
+static void an_input_that_ends_is_answered_whole(void **state) {
+    (void)state;
+    enum { REPLIES = 24 };
+    struct client *c = server_connect(ours);
+    char *value = filled(MIB);
+    const char *set[] = {"SET", "mebibyte", value};
+    reply_free(client_cmd_argv(c, 3, set, (size_t[]){3, 8, MIB}));
+    static const char *const ends[] = {"", "*1\r\n$4\r\nQUIT\r\n", "*1\r\n:x\r\n"};
+    static const char *const last[] = {NULL, "+OK", "-ERR Protocol error: expected '$', got ':'"};
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        struct client *lazy = server_connect(ours);
+        client_expect(c, ":0", "INCRBY", "ended", "0", NULL);
+        for (int k = 0; k < REPLIES; k++) {
+            client_append(lazy, "GET", "mebibyte", NULL);
+        }
+        client_append(lazy, "INCR", "ended", NULL);
+        client_append_raw(lazy, ends[i], strlen(ends[i]));
+        assert_true(client_flush(lazy));
+        if (i == 0) {
+            shutdown(lazy->fd, SHUT_WR);
+        }
+        usleep(100000);
+        for (int k = 0; k < REPLIES; k++) {
+            struct reply *r = client_read(lazy);
+            assert_non_null(r);
+            assert_int_equal(r->len, MIB);
+            reply_free(r);
+        }
+        client_expect_next(lazy, ":1");
+        if (last[i] != NULL) {
+            client_expect_next(lazy, last[i]);
+        }
+        assert_true(client_wait_closed(lazy, 2000));
+        client_close(lazy);
+        client_expect(c, ":1", "DEL", "ended", NULL);
+    }
+    free(value);
+    client_close(c);
+}
+
 static void before_auth_little_is_allowed(void **state) {
     (void)state;
     static const struct bytes_case cases[] = {
@@ -703,6 +744,7 @@ int main(void) {
         cmocka_unit_test(ten_thousand_pipelined_commands_answer_in_order),
         cmocka_unit_test(a_thousand_connections_are_served),
         cmocka_unit_test(a_reader_that_never_reads_delays_nobody),
+        cmocka_unit_test(an_input_that_ends_is_answered_whole),
         cmocka_unit_test(before_auth_little_is_allowed),
         cmocka_unit_test(limits_are_options),
         cmocka_unit_test(ipv6_is_served_when_asked),
