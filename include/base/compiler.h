@@ -14,8 +14,15 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Advice only: the address may be stale or unmapped, a prefetch never faults. */
-#define PREFETCH(addr) __builtin_prefetch((addr), 0, 3)
+/* Advice only: the address may be stale or unmapped, a prefetch never faults. The empty asm keeps it:
+ * GCC takes a function that only prefetches for one without effect and drops calls of it, even
+ * across files with link-time optimization. */
+#define PREFETCH(addr)                                                                             \
+    do {                                                                                           \
+        const void *prefetch_at_ = (addr);                                                         \
+        __builtin_prefetch(prefetch_at_, 0, 3);                                                    \
+        __asm__ volatile("" : : "r"(prefetch_at_));                                                \
+    } while (0)
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
