@@ -129,11 +129,15 @@ static int64_t extend(const struct field_op *op, uint64_t bits) {
                          : (int64_t)(bits << unused >> unused);
 }
 
-/* a + b as a signed field: <0 below its range, 0 inside, >0 above. */
+/* a + b as a signed field: <0 below its range, 0 inside, >0 above. A value to be set that lies 2^63
+ * and more below the largest counts as above, as Redis has it. */
 static int add_signed(const struct field_op *op, int64_t a, int64_t b, int64_t *sum) {
-    int64_t max = (int64_t)(UINT64_MAX >> (64 - op->width) >> 1);
+    int64_t max = (int64_t)(UINT64_MAX >> (64 - op->width) >> 1), room;
     if (__builtin_add_overflow(a, b, sum)) {
         return b < 0 ? -1 : 1; /* *sum has wrapped already, as it should */
+    }
+    if (op->width < 64 && __builtin_sub_overflow(max, a, &room)) {
+        return 1;
     }
     return *sum > max ? 1 : *sum < -max - 1 ? -1 : 0;
 }

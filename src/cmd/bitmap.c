@@ -122,43 +122,35 @@ struct bit_range {
     int64_t first, last;
 };
 
-/* [BYTE|BIT] at argument i, the last one. */
+/* [BYTE|BIT] at argument i. */
 static bool parse_unit(struct call *call, size_t i, bool *bits) {
     *bits = args_is(call, i, "BIT");
-    if (call->argc > i + 1 || (call->argc > i && !*bits && !args_is(call, i, "BYTE"))) {
+    if (call->argc > i && !*bits && !args_is(call, i, "BYTE")) {
         args_syntax_error(call);
         return false;
     }
     return true;
 }
 
-/* start [end [BYTE|BIT]] from argument i on, of a string of len bytes. Which of two mistakes is
- * replied is up to the command: BITPOS looks at the unit before the end. */
-static bool parse_range(struct call *call, size_t i, size_t len, bool unit_first,
-                        struct bit_range *range) {
-    int64_t start = 0, end = -1;
-    bool bits;
-    if ((call->argc > i && !args_i64(call, i, &start)) ||
-        (unit_first && !parse_unit(call, i + 2, &bits)) ||
-        (call->argc > i + 1 && !args_i64(call, i + 1, &end)) ||
-        (!unit_first && !parse_unit(call, i + 2, &bits))) {
-        return false;
-    }
+/* Bits start .. end, or bytes, of a string of len bytes; negative ones count from its end. */
+static struct bit_range clip_range(int64_t start, int64_t end, bool bits, size_t len) {
     int64_t total = (int64_t)len * (bits ? 8 : 1);
-    bool crossed = start < 0 && end < 0 && start > end;
     start = start < 0 ? start + total : start;
     end = end < 0 ? end + total : end;
     start = start < 0 ? 0 : start;
     end = end < 0 ? 0 : end;
     end = end >= total ? total - 1 : end;
-    if (crossed || start > end) {
-        *range = (struct bit_range){0, -1};
-    } else if (bits) {
-        *range = (struct bit_range){start, end};
-    } else {
-        *range = (struct bit_range){start * 8, end * 8 + 7};
+    if (start > end) {
+        return (struct bit_range){0, -1};
     }
-    return true;
+    return bits ? (struct bit_range){start, end} : (struct bit_range){start * 8, end * 8 + 7};
+}
+
+static bool too_many(struct call *call, size_t argc_max) {
+    if (call->argc > argc_max) {
+        args_syntax_error(call);
+    }
+    return call->argc > argc_max;
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -206,6 +198,27 @@ static uint64_t count_range(const char *text, const struct bit_range *range) {
            (unsigned)__builtin_popcount(behind);
 }
 
+/* [start end [BYTE|BIT]] from argument 2 on. */
+static bool parse_count_range(struct call *call, size_t len, struct bit_range *range) {
+    int64_t start = 0, end = -1;
+    bool bits;
+    if (too_many(call, 5)) {
+        return false;
+    }
+    if (call->argc > 2 && (!args_i64(call, 2, &start) || !args_i64(call, 3, &end))) {
+        return false;
+    }
+    if (call->argc > 2 && start < 0 && end < 0 && start > end) {
+        *range = (struct bit_range){0, -1}; /* whatever the unit says, as Redis has it */
+        return true;
+    }
+    if (!parse_unit(call, 4, &bits)) {
+        return false;
+    }
+    *range = clip_range(start, end, bits, len);
+    return true;
+}
+
 void bitcount_command(struct call *call) {
     char scratch[STRING_SCRATCH_LEN];
     struct bytes text;
@@ -218,7 +231,7 @@ void bitcount_command(struct call *call) {
         reply_integer(&call->reply, 0); /* whatever the other arguments are, as Redis has it */
     } else if (call->argc == 3) {
         args_syntax_error(call);
-    } else if (parse_range(call, 2, text.len, false, &range)) {
+    } else if (parse_count_range(call, text.len, &range)) {
         bool none = range.first > range.last;
         reply_integer(&call->reply, none ? 0 : (int64_t)count_range(text.ptr, &range));
     }
@@ -248,6 +261,18 @@ static int64_t find_bit(const char *text, const struct bit_range *range, bool bi
     }
 }
 
+/* [start [end [BYTE|BIT]]] from argument 3 on; the unit is looked at before the end. */
+static bool parse_search_range(struct call *call, size_t len, struct bit_range *range) {
+    int64_t start = 0, end = -1;
+    bool bits;
+    if (too_many(call, 6) || (call->argc > 3 && !args_i64(call, 3, &start)) ||
+        !parse_unit(call, 5, &bits) || (call->argc > 4 && !args_i64(call, 4, &end))) {
+        return false;
+    }
+    *range = clip_range(start, end, bits, len);
+    return true;
+}
+
 void bitpos_command(struct call *call) {
     char scratch[STRING_SCRATCH_LEN];
     struct bytes text;
@@ -268,7 +293,7 @@ void bitpos_command(struct call *call) {
         reply_integer(&call->reply, bit ? -1 : 0);
         return;
     }
-    if (!parse_range(call, 3, text.len, true, &range)) {
+    if (!parse_search_range(call, text.len, &range)) {
         return;
     }
     bool none = range.first > range.last;

@@ -66,12 +66,13 @@ static const struct example counting[] = {
     {"BITCOUNT k -8 -1 BIT", ":4", BOTH}, {"BITCOUNT k 0", SYNTAX, BOTH}, {"BITCOUNT k x", SYNTAX, BOTH},
     {"BITCOUNT k 0 x", NOT_INTEGER, BOTH}, {"BITCOUNT k x 0", NOT_INTEGER, BOTH}, {"BITCOUNT k 0 1 FOO", SYNTAX, BOTH},
     {"BITCOUNT k x 1 FOO", NOT_INTEGER, BOTH}, {"BITCOUNT k 0 x FOO", NOT_INTEGER, BOTH},
-    {"BITCOUNT k 0 1 BIT BIT", SYNTAX, BOTH}, {"BITCOUNT k 1.0 2", NOT_INTEGER, BOTH}, {"BITCOUNT none", ":0", BOTH},
-    {"BITCOUNT none 0", ":0", BOTH}, {"BITCOUNT none x y FOO", ":0", BOTH}, {"BITCOUNT none 0 -1", ":0", BOTH},
-    {"BITCOUNT", ARITY("bitcount"), BOTH}, {"SET int 1234", "+OK", BOTH}, {"BITCOUNT int", ":13", BOTH},
-    {"BITCOUNT int 0 0", ":3", BOTH}, {"SET empty ''", "+OK", BOTH}, {"BITCOUNT empty", ":0", BOTH},
-    {"BITCOUNT empty 0 -1", ":0", BOTH}, {"BITCOUNT empty 0 0 BIT", ":0", BOTH}, {"HSET h f v", ":1", BOTH},
-    {"BITCOUNT h", WRONGTYPE, BOTH}, {"BITCOUNT h x", WRONGTYPE, BOTH}, {"BITCOUNT h 0 1 FOO", WRONGTYPE, BOTH},
+    {"BITCOUNT k 0 1 BIT BIT", SYNTAX, BOTH}, {"BITCOUNT k x 1 BIT BIT", SYNTAX, BOTH},
+    {"BITCOUNT k 1.0 2", NOT_INTEGER, BOTH}, {"BITCOUNT none", ":0", BOTH}, {"BITCOUNT none 0", ":0", BOTH},
+    {"BITCOUNT none x y FOO", ":0", BOTH}, {"BITCOUNT none 0 -1", ":0", BOTH}, {"BITCOUNT", ARITY("bitcount"), BOTH},
+    {"SET int 1234", "+OK", BOTH}, {"BITCOUNT int", ":13", BOTH}, {"BITCOUNT int 0 0", ":3", BOTH},
+    {"SET empty ''", "+OK", BOTH}, {"BITCOUNT empty", ":0", BOTH}, {"BITCOUNT empty 0 -1", ":0", BOTH},
+    {"BITCOUNT empty 0 0 BIT", ":0", BOTH}, {"HSET h f v", ":1", BOTH}, {"BITCOUNT h", WRONGTYPE, BOTH},
+    {"BITCOUNT h x", WRONGTYPE, BOTH}, {"BITCOUNT h 0 1 FOO", WRONGTYPE, BOTH},
 };
 
 static const struct example searching[] = {
@@ -99,10 +100,10 @@ static const struct example searching[] = {
     {"BITPOS low 1 x", NOT_INTEGER, BOTH}, {"BITPOS low 1 0 x", NOT_INTEGER, BOTH},
     {"BITPOS low 1 0 -1 FOO", SYNTAX, BOTH}, {"BITPOS low 1 x -1 FOO", NOT_INTEGER, BOTH},
     {"BITPOS low 1 0 x FOO", SYNTAX, BOTH}, {"BITPOS low 1 0 -1 BIT x", SYNTAX, BOTH},
-    {"BITPOS low", ARITY("bitpos"), BOTH}, {"SET empty ''", "+OK", BOTH}, {"BITPOS empty 0", ":-1", BOTH},
-    {"BITPOS empty 1", ":-1", BOTH}, {"BITPOS empty 0 0", ":-1", BOTH}, {"BITPOS empty 0 0 -1", ":-1", BOTH},
-    {"SET int 11", "+OK", BOTH}, {"BITPOS int 1", ":2", BOTH}, {"BITPOS int 0 1", ":8", BOTH},
-    {"HSET h f v", ":1", BOTH}, {"BITPOS h 1", WRONGTYPE, BOTH},
+    {"BITPOS low 1 x -1 BIT x", SYNTAX, BOTH}, {"BITPOS low", ARITY("bitpos"), BOTH}, {"SET empty ''", "+OK", BOTH},
+    {"BITPOS empty 0", ":-1", BOTH}, {"BITPOS empty 1", ":-1", BOTH}, {"BITPOS empty 0 0", ":-1", BOTH},
+    {"BITPOS empty 0 0 -1", ":-1", BOTH}, {"SET int 11", "+OK", BOTH}, {"BITPOS int 1", ":2", BOTH},
+    {"BITPOS int 0 1", ":8", BOTH}, {"HSET h f v", ":1", BOTH}, {"BITPOS h 1", WRONGTYPE, BOTH},
     {"BITPOS h 2", "-ERR The bit argument must be 1 or 0.", BOTH}, {"BITPOS h 1 x", WRONGTYPE, BOTH},
 };
 
@@ -187,6 +188,7 @@ static const struct example fields[] = {
     {"BITFIELD hash OVERFLOW WRAP", "[]", BOTH}, {"BITFIELD hash GET u8 0 SET u8 0 99 FOO", SYNTAX, BOTH},
     {"BITFIELD hash GET u8 0", "[:1]", BOTH},
     {"BITFIELD i1 OVERFLOW SAT INCRBY i1 0 5 INCRBY i1 0 -5 INCRBY i1 0 -5 SET i1 0 1 SET i1 0 -9", "[:0 :-1 :-1 :-1 :0]", BOTH},
+    {"BITFIELD far OVERFLOW SAT SET i11 0 -9223372036854775808 GET i11 0 SET i11 0 -9223372036854774785 GET i11 0 SET i11 0 -9223372036854774784 GET i11 0", "[:0 :1023 :1023 :1023 :1023 :-1024]", BOTH},
     {"BITFIELD i1 OVERFLOW FAIL INCRBY i1 0 1 INCRBY i1 0 1 INCRBY i1 0 -1 INCRBY i1 0 -1", "[:0 nil :-1 nil]", RESP2}, {"BITFIELD i1 OVERFLOW FAIL INCRBY i1 0 1 INCRBY i1 0 1 INCRBY i1 0 -1 INCRBY i1 0 -1", "[:0 null :-1 null]", RESP3},
     {"BITFIELD hash", "[]", BOTH}, {"BITFIELD none", "[]", BOTH},
     {"BITFIELD none GET u8 0 GET i64 100", "[:0 :0]", BOTH}, {"EXISTS none", ":0", BOTH},

@@ -19,7 +19,8 @@ struct text {
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Keys that may hold anything; the generator adds s0..s7 (mostly strings), h0..h7 (mostly hashes),
- * z0..z7 (mostly sorted sets), t0..t7 (mostly sets) and one key of a thousand bytes. */
+ * z0..z7 (mostly sorted sets), t0..t7 (mostly sets), l0..l7 (mostly lists) and one key of a
+ * thousand bytes. */
 static const struct text odd_keys[] = {
     TEXT(""), TEXT("bin\0\r\n\xff"), TEXT("a"), TEXT("key:{tag}:1"), TEXT("*"), TEXT("[x]")};
 
@@ -174,6 +175,16 @@ static const struct text rand_counts[] = {TEXT("0"),
                                           TEXT("9223372036854775807"),
                                           TEXT("-9223372036854775808"),
                                           TEXT("9223372036854775808")};
+
+static const struct text bit_offsets[] = {
+    TEXT("0"),   TEXT("1"),   TEXT("5"),    TEXT("7"),     TEXT("8"),  TEXT("15"),
+    TEXT("16"),  TEXT("63"),  TEXT("64"),   TEXT("100"),   TEXT("#0"), TEXT("#1"),
+    TEXT("#3"),  TEXT("350"), TEXT("1000"), TEXT("20000"), TEXT("-1"), TEXT("4294967296"),
+    TEXT("abc"), TEXT(""),    TEXT("#abc"), TEXT("#-1"),   TEXT("3"),  TEXT("9223372036854775807")};
+static const struct text field_types[] = {
+    TEXT("u8"),  TEXT("i8"),  TEXT("u1"),  TEXT("i1"),  TEXT("u4"),  TEXT("i5"),
+    TEXT("u16"), TEXT("i16"), TEXT("u31"), TEXT("i32"), TEXT("u63"), TEXT("i64"),
+    TEXT("i63"), TEXT("u64"), TEXT("i65"), TEXT("u0"),  TEXT("x8"),  TEXT("")};
 
 static const struct text databases[] = {
     TEXT("0"),  TEXT("0"),  TEXT("0"),   TEXT("1"), TEXT("1"),   TEXT("2"),          TEXT("15"),
@@ -347,6 +358,47 @@ static const struct row rows[] = {
     {4, COMPARE_EXACT, "{ZUNIONSTORE|ZINTERSTORE|ZDIFFSTORE} %z {2 %z %t|2 %t %t|3 %t %z %t|1 %t}", false},
     {1, COMPARE_EXACT, "ZINTERCARD {2 %z %t|2 %t %t} {|LIMIT %L}", false},
     {1, COMPARE_EXACT, "COMMAND {GETKEYS|GETKEYSANDFLAGS} {SADD %t a|SINTER %t %t|SUNIONSTORE %t %t %t|SMOVE %t %t a|SINTERCARD 2 %t %t|SINTERCARD 3 %t|SDIFFSTORE %t}", true},
+    /* lists */
+    {40, COMPARE_EXACT, "{LPUSH|RPUSH} {%c|%c|%k} %C+", false},
+    {6, COMPARE_EXACT, "{LPUSHX|RPUSHX} {%c|%c|%k} %C+", false},
+    {1, COMPARE_EXACT, "{LPUSH|RPUSH} %c {%l|%l %C|}", false},
+    {16, COMPARE_EXACT, "{LPOP|RPOP} {%c|%c|%k} {|||1|2|5|0|%n|1 2}", false},
+    {6, COMPARE_EXACT, "LLEN {%c|%k}", false},
+    {12, COMPARE_EXACT, "LINDEX {%c|%c|%k} %L", false},
+    {10, COMPARE_EXACT, "LSET {%c|%c|%k} %L %C", false},
+    {12, COMPARE_EXACT, "LINSERT {%c|%c|%k} {BEFORE|AFTER|%w} %C %C", false},
+    {12, COMPARE_EXACT, "LRANGE {%c|%c|%k} %L %L", false},
+    {2, COMPARE_EXACT, "LTRIM {%c|%k} {0 100|1 -2|-50 -1|0 -1|%L %L}", false},
+    {10, COMPARE_EXACT, "LREM {%c|%c|%k} {0|1|-1|2|%L} %C", false},
+    {12, COMPARE_EXACT, "LPOS {%c|%c|%k} %C {||RANK 2|RANK -1|COUNT 0|RANK -1 COUNT 2|COUNT %n|MAXLEN %n|RANK 0|COUNT 0 MAXLEN 5 RANK -2|RANK x|COUNT -1|%w}", true},
+    {12, COMPARE_EXACT, "LMOVE {%c|%c|%k} {%c|%c|%k} {LEFT LEFT|LEFT RIGHT|RIGHT LEFT|RIGHT RIGHT|LEFT %w}", false},
+    {8, COMPARE_EXACT, "RPOPLPUSH {%c|%c|%k} {%c|%c|%k}", false},
+    {6, COMPARE_EXACT, "LMPOP {1 %c|2 %c %c|3 %c %c %k|%n %c} {LEFT|RIGHT|LEFT COUNT %n|RIGHT COUNT 2|LEFT COUNT|%w}", false},
+    {4, COMPARE_EXACT, "{BLPOP|BRPOP} {%c|%c %c|%c %c %k} {0.001|0.002|abc|-1}", true},
+    {3, COMPARE_EXACT, "BLMOVE {%c|%k} {%c|%k} {LEFT RIGHT|RIGHT LEFT|LEFT %w} {0.001|0.002|abc|-1}", true},
+    {2, COMPARE_EXACT, "BRPOPLPUSH {%c|%k} {%c|%k} {0.001|0.002|abc|-1}", true},
+    {2, COMPARE_EXACT, "BLMPOP {0.001|0.002|abc|-1} {1 %c|2 %c %c|3 %c %k %c|3 %c|0 %c} {LEFT|RIGHT|LEFT COUNT %n|%w}", true},
+    {1, COMPARE_EXACT, "COMMAND {GETKEYS|GETKEYSANDFLAGS} {LPUSH %c a|LMOVE %c %c LEFT LEFT|LMPOP 1 %c LEFT|BLMPOP 0 2 %c %c LEFT|BLPOP %c %c 0|LMPOP 3 %c %c|SORT %c|SORT %c GET x STORE %c|SORT_RO %c BY x}", true},
+    /* sorting: numbers only where all are whole, since a redis-server of 7.0 takes an errno left
+     * over from another command for a mistake in any other number */
+    {10, COMPARE_EXACT, "{LPUSH|RPUSH} %j %J+", true},
+    {3, COMPARE_EXACT, "{LREM %j 0 abc|LPOP %j|DEL %j|SET %W %J|SET %W %J|SET %W %J|DEL %W}", true},
+    {8, COMPARE_EXACT, "{SORT|SORT_RO} %j {||DESC|ALPHA|ALPHA DESC|LIMIT %L %L|LIMIT %L %L DESC|LIMIT 1|%w}", true},
+    {8, COMPARE_EXACT, "SORT %j BY {w*|w*|nosort|none*|w*->x} {||DESC|LIMIT %L %L|GET # GET w*|GET s*|GET h*->f1 GET #|GET nostar LIMIT 0 5}", true},
+    {4, COMPARE_EXACT, "SORT %j {|BY w*|ALPHA|BY nosort|DESC} {STORE %c|LIMIT %L %L STORE %c|STORE %j|GET w* STORE %c|STORE}", true},
+    {3, COMPARE_EXACT, "SORT %q BY nosort {|DESC|LIMIT %L %L|LIMIT %L %L DESC|GET # GET s*|STORE %c}", true},
+    {3, COMPARE_SORTED, "SORT {%c|%z|%t} BY nosort {|DESC|GET #|GET s*}", true},
+    {4, COMPARE_SORTED, "SORT {%c|%z|%t|%k} ALPHA {|DESC|BY s*|BY h*->f1 DESC}", true},
+    {2, COMPARE_EXACT, "SORT {%t BY nosort STORE %c|%k FOO|%s|%h ALPHA|none STORE %c}", true},
+    /* bitmaps */
+    {14, COMPARE_EXACT, "SETBIT {%s|%s|%k} %O {0|1|1|1|2|-1|abc}", true},
+    {10, COMPARE_EXACT, "GETBIT {%s|%s|%k} %O", true},
+    {10, COMPARE_EXACT, "BITCOUNT {%s|%s|%k} {||%o %o|%o %o BYTE|%o %o BIT|%o|%o %o %w}", false},
+    {10, COMPARE_EXACT, "BITPOS {%s|%s|%k} {0|1|1|2|abc} {||%o|%o %o|%o %o BYTE|%o %o BIT|%o %o %w}", false},
+    {8, COMPARE_EXACT, "BITOP {AND|OR|XOR|NOT|%w} %s {%s|%s %s|%s %s %s|%s %k}", true},
+    {14, COMPARE_EXACT, "BITFIELD {%s|%s|%k} {|OVERFLOW SAT|OVERFLOW FAIL|OVERFLOW WRAP|OVERFLOW %w} {SET %T %O %i|INCRBY %T %O %i|GET %T %O|INCRBY %T %O 1 INCRBY %T %O -300|SET %T %O 5 GET %T %O|GET %T|SET %T %O|%w}", true},
+    {3, COMPARE_EXACT, "BITFIELD_RO {%s|%k} {GET %T %O|GET %T %O GET %T %O|SET %T %O 1|%w|}", true},
+    {1, COMPARE_EXACT, "COMMAND {GETKEYS|GETKEYSANDFLAGS} {BITFIELD %s GET u8 0|BITFIELD %s GET u8 0 SET u8 0 1|BITOP AND %s %s %s|SETBIT %s 1 1}", true},
     /* sorted sets */
     {60, COMPARE_EXACT, "ZADD {%z|%z|%k} %S%m+", false},
     {25, COMPARE_EXACT, "ZADD %z {NX|XX|GT|LT|CH|CH|XX GT|XX LT CH|GT CH|LT CH|NX CH|NX XX|GT LT|NX GT|%w} %S%m+", false},
@@ -507,7 +559,7 @@ static void add_key(struct gen *g, struct command *cmd, char kind) {
         default:
             break;
         }
-        kind = "shzt"[gen_below(g, 4)];
+        kind = "shztl"[gen_below(g, 5)];
     }
     char prefix[2] = {kind, '\0'};
     add_number(g, cmd, prefix, (int64_t)gen_below(g, 8));
@@ -520,6 +572,32 @@ static void add_field(struct gen *g, struct command *cmd) {
         ADD_PICK(g, cmd, odd_values);
     } else {
         add_number(g, cmd, "f", (int64_t)gen_below(g, one_in(g, 3) ? 700 : 12));
+    }
+}
+
+/* Up to max_len letters. */
+static void add_long(struct gen *g, struct command *cmd, size_t max_len) {
+    if (cmd->argc == GEN_MAX_ARGS) {
+        return;
+    }
+    size_t len = gen_below(g, max_len);
+    char *copy = take(g, len + 1);
+    for (size_t i = 0; i < len; i++) {
+        copy[i] = (char)('a' + (i + len) % 26);
+    }
+    copy[len] = '\0';
+    cmd->argv[cmd->argc] = copy;
+    cmd->lens[cmd->argc++] = len;
+}
+
+/* Few elements, so that some are equal; of all lengths now and then. */
+static void add_element(struct gen *g, struct command *cmd) {
+    if (one_in(g, 12)) {
+        ADD_PICK(g, cmd, odd_values);
+    } else if (one_in(g, 30)) {
+        add_long(g, cmd, one_in(g, 8) ? 6000 : 100);
+    } else {
+        add_number(g, cmd, one_in(g, 2) ? "e" : "", (int64_t)gen_below(g, 12));
     }
 }
 
@@ -551,21 +629,6 @@ static void add_score(struct gen *g, struct command *cmd) {
     } else {
         add_number(g, cmd, "", (int64_t)gen_below(g, 40) - 15);
     }
-}
-
-/* Up to max_len letters. */
-static void add_long(struct gen *g, struct command *cmd, size_t max_len) {
-    if (cmd->argc == GEN_MAX_ARGS) {
-        return;
-    }
-    size_t len = gen_below(g, max_len);
-    char *copy = take(g, len + 1);
-    for (size_t i = 0; i < len; i++) {
-        copy[i] = (char)('a' + (i + len) % 26);
-    }
-    copy[len] = '\0';
-    cmd->argv[cmd->argc] = copy;
-    cmd->lens[cmd->argc++] = len;
 }
 
 static void add_value(struct gen *g, struct command *cmd) {
@@ -632,6 +695,31 @@ static void add_special(struct gen *g, struct command *cmd, char what) {
         break;
     case 'q':
         add_number(g, cmd, "q", (int64_t)gen_below(g, 4));
+        break;
+    case 'c':
+        add_key(g, cmd, 'l');
+        break;
+    case 'C':
+        add_element(g, cmd);
+        break;
+    case 'j':
+        add_number(g, cmd, "n", (int64_t)gen_below(g, 3));
+        break;
+    case 'J':
+        if (one_in(g, 30)) {
+            add(g, cmd, "abc", 3);
+        } else {
+            add_number(g, cmd, "", (int64_t)gen_below(g, 14) - 2);
+        }
+        break;
+    case 'W':
+        add_number(g, cmd, "w", (int64_t)gen_below(g, 12));
+        break;
+    case 'O':
+        ADD_PICK(g, cmd, bit_offsets);
+        break;
+    case 'T':
+        ADD_PICK(g, cmd, field_types);
         break;
     case 'm':
         add_member(g, cmd);

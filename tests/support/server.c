@@ -114,6 +114,7 @@ static void exec_child(const char *program, char **argv, int out_fd, const char 
         }
         close(fd);
     }
+    setenv("LC_ALL", "C", 1); /* redis-server's SORT ALPHA goes by the locale */
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
     dup2(out_fd, STDOUT_FILENO);
     dup2(out_fd, STDERR_FILENO);
