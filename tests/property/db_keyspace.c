@@ -150,7 +150,7 @@ static void item_text(struct item *m, struct bytes text, int64_t expire_ms) {
 }
 
 static bool is_due(const struct item *m) {
-    return m->live && m->expire_ms != DB_NO_EXPIRY && m->expire_ms <= set->now_ms;
+    return m->live && m->expire_ms != DB_NO_EXPIRY && m->expire_ms < set->now_ms;
 }
 
 /* As db_find: a due key goes when it is met. */
