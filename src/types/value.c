@@ -181,7 +181,7 @@ static const struct type_ops type_table[VALUE_TYPES] = {
     [VALUE_STRING] = {"string", string_encoding_name, string_free_step, string_clone, string_bytes,
                       string_is_big, string_check, NULL, NULL},
     [VALUE_LIST] = {"list", list_encoding_name, list_free_object, list_clone_object,
-                    list_object_bytes, list_is_big, list_check},
+                    list_object_bytes, list_is_big, list_check, NULL, NULL},
     [VALUE_SET] = {"set", set_encoding_name, set_free_object, set_clone_object, set_object_bytes,
                    set_is_big, set_check, set_prefetch_index, set_prefetch_record},
     [VALUE_ZSET] = {"zset", zset_encoding_name, zset_free_object, zset_clone_object,
