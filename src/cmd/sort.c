@@ -1,45 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SORT and SORT_RO: the elements of a list, a set or a sorted set in another order.
  *
- *   pattern   names a key, or a field of a hash, for each element: the first '*' stands for the
- *             element ("weight_*", "user_*->name")
- *   weight    what elements are sorted by: the element itself, or what BY's pattern names
+ *   weight   what elements are sorted by: the element itself, or what BY's pattern names
  *
- * Everything is a view until the reply is made or the result stored. Look-ups by pattern may delete
- * keys that expired; that moves no other record. */
+ * Everything is a view until the reply is made or the result stored. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "cmd/block.h"
 #include "handlers_priv.h"
 #include "list_priv.h"
 #include "mem/account.h"
 #include "scratch_priv.h"
-#include "types/hash.h"
+#include "sort_priv.h"
 #include "types/set.h"
-#include "types/string.h"
 #include "types/zset.h"
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
-
-struct pattern {
-    bool is_element; /* "#": the element itself */
-    bool is_nothing; /* no '*' in it: names no key */
-    struct bytes before, after;
-    struct bytes field; /* of a hash; empty: the key is a string */
-};
-
-/* An element, and what it is sorted by. */
-struct item {
-    struct bytes element;
-    union {
-        double score;
-        struct bytes text; /* ALPHA with BY */
-    };
-    bool missing; /* ALPHA with BY: there is no such text; comes before all others */
-};
 
 /* Short texts that have no other place, integers written out. */
 #define POOL_LEN 4080
@@ -55,11 +33,11 @@ struct sort {
     bool has_by, keep_order; /* keep_order: BY a pattern without '*' */
     int64_t offset, count;   /* LIMIT; count negative: to the end */
     size_t store_i;          /* argument with the destination, 0: none */
-    struct pattern by;
-    struct pattern *gets; /* account_alloc'ed */
+    struct sort_pattern by;
+    struct sort_pattern *gets; /* account_alloc'ed */
     size_t get_count;
 
-    struct item *items; /* account_alloc'ed */
+    struct sort_item *items; /* account_alloc'ed */
     size_t item_count;
     size_t first, last;   /* the result: items first .. last - 1 */
     struct bytes *stored; /* account_alloc'ed: what goes under the destination */
@@ -69,25 +47,6 @@ struct sort {
 };
 
 /* ---- parsing -------------------------------------------------------------------------------- */
-
-static struct pattern pattern_of(struct bytes text) {
-    struct pattern p = {.is_element = bytes_equal(text, BYTES_LIT("#"))};
-    const char *star = text.len > 0 ? memchr(text.ptr, '*', text.len) : NULL;
-    if (star == NULL) {
-        p.is_nothing = true;
-        return p;
-    }
-    p.before = BYTES(text.ptr, (size_t)(star - text.ptr));
-    p.after = BYTES(star + 1, text.len - p.before.len - 1);
-    for (size_t i = 0; i + 2 < p.after.len; i++) {
-        if (p.after.ptr[i] == '-' && p.after.ptr[i + 1] == '>') {
-            p.field = BYTES(p.after.ptr + i + 2, p.after.len - i - 2);
-            p.after.len = i;
-            break;
-        }
-    }
-    return p;
-}
 
 /* The option at argument *i; *i moves to its last argument. */
 static bool parse_option(struct sort *s, size_t *i, bool may_store) {
@@ -105,11 +64,11 @@ static bool parse_option(struct sort *s, size_t *i, bool may_store) {
     } else if (may_store && args_is(call, *i, "STORE") && left >= 1) {
         s->store_i = ++*i;
     } else if (args_is(call, *i, "BY") && left >= 1) {
-        s->by = pattern_of(call->argv[++*i]);
+        s->by = sort_pattern_of(call->argv[++*i]);
         s->has_by = true;
         s->keep_order |= s->by.is_nothing;
     } else if (args_is(call, *i, "GET") && left >= 1) {
-        s->gets[s->get_count++] = pattern_of(call->argv[++*i]);
+        s->gets[s->get_count++] = sort_pattern_of(call->argv[++*i]);
     } else {
         args_syntax_error(call);
         return false;
@@ -170,7 +129,7 @@ static void collect_list(struct sort *s, const struct value *v, uint64_t from, b
         size_t want = s->item_count - i < LIST_BATCH ? s->item_count - i : LIST_BATCH;
         size_t got = list_fetch(&it, batch, want);
         for (size_t k = 0; k < got; k++) {
-            s->items[i++] = (struct item){.element = batch[k]};
+            s->items[i++] = (struct sort_item){.element = batch[k]};
         }
     }
 }
@@ -183,7 +142,7 @@ static void collect_zset(struct sort *s, const struct value *v, uint64_t from, b
         size_t want = s->item_count - i < LIST_BATCH ? s->item_count - i : LIST_BATCH;
         size_t got = zset_fetch(&it, batch, want);
         for (size_t k = 0; k < got; k++) {
-            s->items[i++] = (struct item){.element = batch[k].member};
+            s->items[i++] = (struct sort_item){.element = batch[k].member};
         }
     }
 }
@@ -198,7 +157,7 @@ static enum status collect_set(struct sort *s, const struct value *v) {
             if (v->encoding == VALUE_INT && keep(s, &batch[k]) != ST_OK) {
                 return ST_NOMEM;
             }
-            s->items[i++] = (struct item){.element = batch[k]};
+            s->items[i++] = (struct sort_item){.element = batch[k]};
         }
     }
     return ST_OK;
@@ -237,103 +196,6 @@ static enum status collect(struct sort *s, const struct value *v) {
     return ST_OK;
 }
 
-/* ---- looking up by pattern ------------------------------------------------------------------ */
-
-/* What patterns name, a few of them looked up side by side. */
-struct found {
-    struct {
-        struct bytes text;
-        bool there;
-        bool in_digits; /* the text is written below */
-    } at[LOOKUP_GROUP];
-    char digits[LOOKUP_GROUP][STRING_SCRATCH_LEN];
-};
-
-static bool names_key(const struct pattern *p) {
-    return !p->is_element && !p->is_nothing;
-}
-
-/* The text at a key or in a field of it; false when there is none. */
-static bool read_text(struct db *db, const struct pattern *p, struct bytes key, uint64_t hash,
-                      char *digits, struct bytes *text) {
-    struct entry e;
-    if (!db_find(db, key, hash, DB_TOUCH, &e)) {
-        return false;
-    }
-    if (p->field.len > 0) {
-        return e.value.type == VALUE_HASH && hash_get(&e.value, p->field, text);
-    }
-    if (e.value.type != VALUE_STRING) {
-        return false;
-    }
-    *text = string_text(&e.value, digits);
-    return true;
-}
-
-/* Look-up number n is pattern n % pattern_count for item n / pattern_count. */
-struct look_ups {
-    const struct pattern *patterns;
-    size_t pattern_count;
-    size_t first, count; /* at most LOOKUP_GROUP of them */
-};
-
-static const struct pattern *pattern_at(const struct look_ups *l, size_t i) {
-    return &l->patterns[(l->first + i) % l->pattern_count];
-}
-
-static struct bytes element_at(const struct sort *s, const struct look_ups *l, size_t i) {
-    return s->items[(l->first + i) / l->pattern_count].element;
-}
-
-/* Write the names of the keys, hash them and prefetch what finding them needs. */
-static enum status prepare(struct sort *s, const struct look_ups *l, struct bytes *keys,
-                           uint64_t *hashes) {
-    struct db *db = call_db(s->call);
-    size_t at = 0;
-    s->names.len = 0;
-    for (size_t i = 0; i < l->count; i++) {
-        const struct pattern *p = pattern_at(l, i);
-        size_t start = s->names.len;
-        if (names_key(p)) {
-            struct bytes element = element_at(s, l, i);
-            buf_append(&s->names, p->before.ptr, p->before.len);
-            buf_append(&s->names, element.ptr, element.len);
-            buf_append(&s->names, p->after.ptr, p->after.len);
-        }
-        keys[i].len = s->names.len - start;
-    }
-    if (s->names.failed) {
-        return ST_NOMEM;
-    }
-    for (size_t i = 0; i < l->count; at += keys[i++].len) {
-        keys[i].ptr = s->names.ptr + at;
-        hashes[i] = hash_bytes(keys[i]);
-        db_prefetch_index(db, hashes[i]);
-    }
-    for (size_t i = 0; i < l->count; i++) {
-        db_prefetch_record(db, hashes[i]);
-    }
-    return ST_OK;
-}
-
-static enum status look_up(struct sort *s, const struct look_ups *l, struct found *found) {
-    struct db *db = call_db(s->call);
-    struct bytes keys[LOOKUP_GROUP];
-    uint64_t hashes[LOOKUP_GROUP];
-    if (prepare(s, l, keys, hashes) != ST_OK) {
-        return ST_NOMEM;
-    }
-    for (size_t i = 0; i < l->count; i++) {
-        const struct pattern *p = pattern_at(l, i);
-        struct bytes *text = &found->at[i].text;
-        *text = element_at(s, l, i);
-        found->at[i].there = p->is_element || (names_key(p) && read_text(db, p, keys[i], hashes[i],
-                                                                         found->digits[i], text));
-        found->at[i].in_digits = text->ptr == found->digits[i];
-    }
-    return ST_OK;
-}
-
 /* ---- weighing ------------------------------------------------------------------------------- */
 
 /* A number as strtod reads it, "" being 0; a NUL ends it, as in Redis. */
@@ -356,7 +218,7 @@ static bool parse_score(struct sort *s, struct bytes text, double *score) {
 }
 
 /* Give an item its weight, text being what is at its key. ST_SYNTAX: it is no number. */
-static enum status weigh(struct sort *s, struct item *item, struct bytes text, bool there,
+static enum status weigh(struct sort *s, struct sort_item *item, struct bytes text, bool there,
                          bool copy) {
     if (!s->alpha) {
         item->score = 0;
@@ -368,12 +230,12 @@ static enum status weigh(struct sort *s, struct item *item, struct bytes text, b
 }
 
 static enum status weigh_by_pattern(struct sort *s) {
-    struct found found;
-    struct look_ups l = {.patterns = &s->by, .pattern_count = 1};
+    struct sort_found found;
+    struct sort_look_ups l = {.patterns = &s->by, .pattern_count = 1, .items = s->items};
     for (; l.first < s->item_count; l.first += l.count) {
         size_t left = s->item_count - l.first;
         l.count = left < LOOKUP_GROUP ? left : LOOKUP_GROUP;
-        enum status st = look_up(s, &l, &found);
+        enum status st = sort_look_up(s->call, &s->names, &l, &found);
         for (size_t i = 0; i < l.count && st == ST_OK; i++) {
             st = weigh(s, &s->items[l.first + i], found.at[i].text, found.at[i].there,
                        found.at[i].in_digits);
@@ -401,7 +263,7 @@ static enum status weigh_all(struct sort *s) {
 /* ---- sorting -------------------------------------------------------------------------------- */
 
 static int compare_scores(const void *a, const void *b) {
-    const struct item *x = a, *y = b;
+    const struct sort_item *x = a, *y = b;
     if (x->score != y->score) {
         return x->score < y->score ? -1 : 1;
     }
@@ -409,16 +271,16 @@ static int compare_scores(const void *a, const void *b) {
 }
 
 static int compare_texts(const void *a, const void *b) {
-    const struct item *x = a, *y = b;
+    const struct sort_item *x = a, *y = b;
     if (x->missing || y->missing) {
         return y->missing - x->missing;
     }
     return bytes_compare(x->text, y->text);
 }
 
-static void reverse(struct item *items, size_t count) {
+static void reverse(struct sort_item *items, size_t count) {
     for (size_t i = 0; i < count / 2; i++) {
-        struct item item = items[i];
+        struct sort_item item = items[i];
         items[i] = items[count - 1 - i];
         items[count - 1 - i] = item;
     }
@@ -445,8 +307,9 @@ static enum status arrange(struct sort *s) {
 static enum status each_result(struct sort *s,
                                enum status (*emit)(struct sort *s, size_t n, struct bytes text,
                                                    bool there, bool copy)) {
-    struct found found;
-    struct look_ups l = {.patterns = s->gets, .pattern_count = s->get_count};
+    struct sort_found found;
+    struct sort_look_ups l = {
+        .patterns = s->gets, .pattern_count = s->get_count, .items = s->items};
     enum status st = ST_OK;
     if (s->get_count == 0) {
         for (size_t i = s->first; i < s->last && st == ST_OK; i++) {
@@ -458,7 +321,7 @@ static enum status each_result(struct sort *s,
     for (l.first = begin; l.first < end && st == ST_OK; l.first += l.count) {
         size_t left = end - l.first;
         l.count = left < LOOKUP_GROUP ? left : LOOKUP_GROUP;
-        st = look_up(s, &l, &found);
+        st = sort_look_up(s->call, &s->names, &l, &found);
         for (size_t i = 0; i < l.count && st == ST_OK; i++) {
             st = emit(s, l.first - begin + i, found.at[i].text, found.at[i].there,
                       found.at[i].in_digits);
