@@ -43,7 +43,7 @@ struct session {
     size_t in_used;   /* bytes of it that were consumed; dropped before the next read */
     bool input_ended; /* nothing more is read: close once all deferred requests are answered */
     char end_error[RESP_ERROR_TEXT_LEN]; /* the protocol error that ended it, to be told then */
-    size_t seen_output_bytes; /* unsent at cron's last look: when it shrinks, the peer reads */
+    size_t seen_output_bytes;     /* unsent at cron's last look: when it shrinks, the peer reads */
     struct session *next_resumed; /* in the frontend's list of those unblocked this turn */
     bool resumed;
     struct buf replay;     /* deferred requests that are being executed */

@@ -9,8 +9,8 @@
 #include "cmd/block.h"
 #include "cmd/scan.h"
 #include "handlers_priv.h"
-#include "sample_priv.h"
 #include "mem/account.h"
+#include "sample_priv.h"
 #include "zset_priv.h"
 
 /* Scores of one ZADD kept on the stack. */

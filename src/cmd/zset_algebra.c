@@ -16,9 +16,9 @@
 #include "cmd/args.h"
 #include "cmd/table.h"
 #include "handlers_priv.h"
+#include "mem/account.h"
 #include "sources_priv.h"
 #include "types/set.h"
-#include "mem/account.h"
 #include "zset_priv.h"
 
 enum algebra_op { OP_UNION, OP_INTER, OP_DIFF };
