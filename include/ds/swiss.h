@@ -103,6 +103,12 @@ MUST_CHECK enum status swiss_insert(struct swiss *s, uint64_t hash, uint64_t ref
  * (< 2^SWISS_REF_BITS) cannot fail and resizes no segment. */
 MUST_CHECK enum status swiss_reserve(struct swiss *s, uint64_t hash, uint64_t ref_max);
 
+/* Advice before many inserts into an empty index: make the segments that so many entries will take,
+ * so that hardly any grows or splits while they come (each time asks every record of a segment for
+ * its hash; hashes that come in order are the worst case). Nothing happens when the index is not
+ * empty or memory is short. O(count), and 6 to 7 bytes of memory for each entry expected. */
+void swiss_expect(struct swiss *s, uint64_t count);
+
 /* The record moved: old_ref must be in the index under hash. ST_NOMEM only when new_ref needs a
  * wide segment. No record is read, so old_ref may be gone already. */
 MUST_CHECK enum status swiss_replace(struct swiss *s, uint64_t hash, uint64_t old_ref,

@@ -26,6 +26,9 @@ enum {
     /* 979; a split leaves 1403..1530 in two: no thrashing */
     MERGE_COUNT_MAX = SWISS_SEGMENT_SLOTS_MAX * 6 / 10,
     ENTRIES_PER_DIRECTORY_ENTRY_MIN = 64,
+    EXPECTED_SPREAD_DIVISOR = 24, /* 4 %: of 1000 on average, nine segments in ten get no more */
+    /* 1300; with that spread still below the least limit of the largest normal segment, 1402 */
+    EXPECTED_COUNT_MAX = SWISS_SEGMENT_SLOTS_MAX * 8 / 10 - 5,
 };
 
 /* ---- sizes ---- */
@@ -324,6 +327,64 @@ enum status swiss_widen(struct swiss *s, uint64_t hash) {
     swiss_directory_set(s, hash, fresh);
     swiss_segment_free(seg);
     return ST_OK;
+}
+
+/* ---- many to come ---- */
+
+/* A segment for about count of them: as large as one that has grown to it. A few will be a little
+ * more, and grow alone. */
+static struct segment *segment_create_expecting(struct swiss *s, uint32_t count, unsigned depth) {
+    uint32_t load = draw_load(s, depth);
+    uint32_t wanted = count + count / EXPECTED_SPREAD_DIVISOR + 1;
+    uint32_t groups = fitting_groups(wanted, LOAD_ONE, false);
+    while (limit_at(groups, load) < wanted) {
+        groups = swiss_next_groups(groups, false);
+    }
+    return segment_create(s, groups, limit_at(groups, load), depth, false);
+}
+
+/* All segments of one depth; false, and none, when memory is short. */
+static bool fill_directory(struct swiss *s, uint32_t each) {
+    for (uint64_t i = 0; i < (uint64_t)1 << s->depth; i++) {
+        struct segment *seg = segment_create_expecting(s, each, s->depth);
+        if (seg == NULL) {
+            while (i-- > 0) { /* last created first */
+                swiss_segment_free(entry_segment(directory_of(s)[i]));
+            }
+            return false;
+        }
+        swiss_directory_set(s, s->depth == 0 ? 0 : i << (64 - s->depth), seg);
+    }
+    return true;
+}
+
+void swiss_expect(struct swiss *s, uint64_t count) {
+    unsigned depth = 0;
+    while (depth < SWISS_DIRECTORY_BITS && count >> depth > EXPECTED_COUNT_MAX) {
+        depth++;
+    }
+    uint64_t n = (uint64_t)1 << depth, each = count >> depth;
+    if (s->segments != 0 || count == 0 || each > EXPECTED_COUNT_MAX) {
+        return;
+    }
+    if (depth > 0) {
+        uint64_t *directory = account_alloc(ACCOUNT_INDEX, n * sizeof(*directory));
+        if (directory == NULL) {
+            return;
+        }
+        memset(directory, 0, n * sizeof(*directory));
+        s->root.directory = directory;
+        s->depth = (uint8_t)depth;
+    }
+    if (fill_directory(s, (uint32_t)each)) {
+        s->segments = s->deepest = (uint32_t)n;
+        return;
+    }
+    if (depth > 0) {
+        account_free(ACCOUNT_INDEX, s->root.directory);
+    }
+    s->root.only = 0;
+    s->depth = 0;
 }
 
 /* ---- getting smaller ---- */

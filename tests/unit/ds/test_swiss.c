@@ -361,6 +361,64 @@ static void reserve_makes_the_insert_certain(void **state) {
 
 /* ---- wide refs ---- */
 
+static void an_expecting_index_hardly_grows(void **state) {
+    static const uint64_t counts[] = {1, 10, 15, 300, 1300, 1301, 2600, 5000, 77777, 200000};
+    for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
+        uint64_t count = counts[k];
+        struct store st;
+        struct swiss s, grown;
+        store_init(&st, count, k);
+        swiss_init(&s, &ops, &st);
+        swiss_init(&grown, &ops, &st);
+        for (uint64_t i = 0; i < count; i++) {
+            insert(&grown, &st, i);
+        }
+        swiss_expect(&s, count);
+        swiss_check(&s);
+        assert_int_equal(swiss_count(&s), 0);
+        assert_int_equal(find(&s, &st, 0), SWISS_NONE);
+        swiss_expect(&s, 7); /* it is not without segments: nothing happens */
+        st.asked = 0;
+        for (uint64_t i = 0; i < count; i++) {
+            insert(&s, &st, i);
+        }
+        assert_true(st.asked <= count / 4);
+        swiss_check(&s);
+        assert_holds(&s, &st, 0, count);
+        assert_true(count < 1000 || bytes_per_entry(&s) < bytes_per_entry(&grown) * 1.1);
+        swiss_expect(&s, 1000000);
+        assert_int_equal(swiss_count(&s), count);
+        swiss_deinit(&s);
+        swiss_deinit(&grown);
+        assert_int_equal(account_bytes(ACCOUNT_INDEX), 0);
+        free(st.hashes);
+    }
+}
+
+/* Far fewer than expected, and the last one gone; then without memory. */
+static void expecting_is_advice_only(void **state) {
+    struct store st;
+    struct swiss s;
+    store_init(&st, 3000, 1);
+    swiss_init(&s, &ops, &st);
+    for (int how = 0; how < 12; how++) {
+        account_fail_after(how < 2 ? 0 : 1u << (how - 2));
+        swiss_expect(&s, 100000);
+        account_fail_after(0);
+        swiss_check(&s);
+        for (uint64_t i = 0; i < (how == 0 ? 1 : 3000); i++) {
+            insert(&s, &st, i);
+        }
+        swiss_check(&s);
+        for (uint64_t i = 0; i < (how == 0 ? 1 : 3000); i++) {
+            swiss_erase(&s, st.hashes[i], i);
+        }
+        swiss_check(&s);
+        assert_int_equal(account_bytes(ACCOUNT_INDEX), 0);
+    }
+    free(st.hashes);
+}
+
 static void only_segments_with_wide_refs_turn_wide(void **state) {
     struct swiss s;
     struct store st;
@@ -635,6 +693,8 @@ int main(void) {
         cmocka_unit_test(a_failed_insert_changes_nothing),
         cmocka_unit_test(erasing_needs_no_memory),
         cmocka_unit_test(reserve_makes_the_insert_certain),
+        cmocka_unit_test(an_expecting_index_hardly_grows),
+        cmocka_unit_test(expecting_is_advice_only),
         cmocka_unit_test(only_segments_with_wide_refs_turn_wide),
         cmocka_unit_test(scan_sees_each_entry_once_at_any_count),
         cmocka_unit_test(scan_survives_growing_and_shrinking),
