@@ -118,6 +118,9 @@ size_t entry_memory(const struct entry *e);
 
 uint64_t db_count(const struct db *db);
 
+/* Advice before loading so many keys into an empty database: its index gets its size at once. */
+void db_expect(struct db *db, uint64_t keys);
+
 /* Drop all keys. The memory is given back in the background; reaper_run(SIZE_MAX) does it at once.
  */
 void dbset_flush(struct dbset *set, size_t number);

@@ -47,14 +47,22 @@ bool hash_get(const struct value *v, struct bytes field, struct bytes *value);
 MUST_CHECK enum status hash_set(struct value *v, struct bytes field, struct bytes value,
                                 bool *added);
 
+/* For loading: v is an empty packed hash that so many fields will come to. Turns it into a table with
+ * an index of the right size when they are too many for a packed one. */
+MUST_CHECK enum status hash_expect(struct value *v, uint64_t count);
+
+/* For loading: add fields that should be new, their index groups in flight side by side. ST_EXISTS:
+ * one was there, ST_NOMEM: those before it are in. */
+struct hash_pair {
+    struct bytes field, value;
+};
+MUST_CHECK enum status hash_add_all(struct value *v, const struct hash_pair *pairs, size_t count);
+
 /* Remove a field; false when absent. The caller deletes the key when nothing is left. */
 bool hash_delete(struct value *v, struct bytes field);
 
 /* All fields, some at a time: fill up to cap pairs from *position (start with 0); returns how many,
  * 0 at the end. The hash must not change between calls. Records ahead are prefetched. */
-struct hash_pair {
-    struct bytes field, value;
-};
 size_t hash_next(const struct value *v, uint64_t *position, struct hash_pair *pairs, size_t cap);
 
 /* HSCAN's guarantee, see swiss_scan. A packed hash comes whole, whatever `want` is. */

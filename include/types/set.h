@@ -39,6 +39,11 @@ bool set_contains(const struct value *v, struct bytes member);
 /* added (may be NULL): true when the member was new. */
 MUST_CHECK enum status set_add(struct value *v, struct bytes member, bool *added);
 
+/* For loading, as of types/hash.h: v is empty and so many members will come; then members that
+ * should be new. */
+MUST_CHECK enum status set_expect(struct value *v, uint64_t count);
+MUST_CHECK enum status set_add_all(struct value *v, const struct bytes *members, size_t count);
+
 /* False when absent. The caller deletes the key when nothing is left. */
 bool set_remove(struct value *v, struct bytes member);
 

@@ -75,6 +75,10 @@ uint64_t db_count(const struct db *db) {
     return swiss_count(&db->index);
 }
 
+void db_expect(struct db *db, uint64_t keys) {
+    swiss_expect(&db->index, keys);
+}
+
 void db_get_memory(const struct db *db, struct db_memory *out) {
     out->index_bytes = swiss_bytes(&db->index);
     out->order_bytes = order_bytes(&db->expiries);

@@ -82,6 +82,31 @@ enum status hash_set(struct value *v, struct bytes field, struct bytes value, bo
     return st;
 }
 
+static_assert(offsetof(struct hash_pair, field) == offsetof(struct keyed, key) &&
+                  offsetof(struct hash_pair, value) == offsetof(struct keyed, value) &&
+                  sizeof(struct hash_pair) == sizeof(struct keyed),
+              "an array of the one is an array of the other");
+
+enum status hash_expect(struct value *v, uint64_t count) {
+    assert(is_packed(v) && run_count(v->data) == 0);
+    return count > v->host->env->hash_packed_entries_max ? ktable_expect(v, KPACKED_PAIRS, count)
+                                                         : ST_OK;
+}
+
+enum status hash_add_all(struct value *v, const struct hash_pair *pairs, size_t count) {
+    size_t done = 0;
+    while (done < count && is_packed(v)) {
+        bool added;
+        enum status st = hash_set(v, pairs[done].field, pairs[done].value, &added);
+        if (st != ST_OK || !added) {
+            return st == ST_OK ? ST_EXISTS : st;
+        }
+        done++;
+    }
+    const struct keyed *rest = (const struct keyed *)(const void *)(pairs + done);
+    return done < count ? ktable_add_all(keyed_table(v), rest, count - done) : ST_OK;
+}
+
 bool hash_delete(struct value *v, struct bytes field) {
     if (!is_packed(v)) {
         return ktable_delete(keyed_table(v), field);

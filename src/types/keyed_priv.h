@@ -97,6 +97,9 @@ uint64_t ktable_find(const struct ktable *t, struct bytes key);
 struct keyed ktable_read(const struct ktable *t, uint64_t ref);
 
 MUST_CHECK enum status ktable_set(struct ktable *t, const struct keyed *entry, bool *added);
+/* Add entries that should be new, their groups in flight side by side. ST_EXISTS: one was not; those
+ * before it are in. ST_NOMEM: likewise. */
+MUST_CHECK enum status ktable_add_all(struct ktable *t, const struct keyed *entries, size_t count);
 bool ktable_delete(struct ktable *t, struct bytes key);
 
 /* swiss_next of at most KTABLE_BATCH entries, read with their records in flight side by side. */
@@ -111,6 +114,9 @@ void ktable_prefetch_record(const struct ktable *t, uint64_t hash);
 MUST_CHECK enum status ktable_from_packed(const struct value *v, enum kpacked_form form,
                                           struct ktable **out);
 MUST_CHECK enum status ktable_install(struct value *v, struct ktable *t, enum status st);
+
+/* An empty table in place of an empty run, ready for count entries. */
+MUST_CHECK enum status ktable_expect(struct value *v, enum kpacked_form form, uint64_t count);
 
 bool ktable_free_step(struct ktable *t, size_t budget);
 MUST_CHECK enum status ktable_clone(const struct ktable *t, struct ktable **out);

@@ -275,6 +275,35 @@ enum status ktable_set(struct ktable *t, const struct keyed *entry, bool *added)
     return st;
 }
 
+static enum status add_group(struct ktable *t, const struct keyed *entries, size_t count) {
+    uint64_t hashes[KTABLE_BATCH];
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = hash_bytes(entries[i].key);
+        swiss_prefetch(&t->index, hashes[i]);
+    }
+    for (size_t i = 0; i < count; i++) { /* one in ten meets another's tag, whose record is read */
+        ktable_prefetch_record(t, hashes[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (swiss_find(&t->index, hashes[i], entries[i].key) != SWISS_NONE) {
+            return ST_EXISTS;
+        }
+        enum status st = add(t, hashes[i], &entries[i]);
+        if (st != ST_OK) {
+            return st;
+        }
+    }
+    return ST_OK;
+}
+
+enum status ktable_add_all(struct ktable *t, const struct keyed *entries, size_t count) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < count && st == ST_OK; i += KTABLE_BATCH) {
+        st = add_group(t, entries + i, count - i < KTABLE_BATCH ? count - i : KTABLE_BATCH);
+    }
+    return st;
+}
+
 bool ktable_delete(struct ktable *t, struct bytes key) {
     uint64_t hash = hash_bytes(key);
     uint64_t ref = swiss_find(&t->index, hash, key);
@@ -348,6 +377,14 @@ enum status ktable_install(struct value *v, struct ktable *t, enum status st) {
     }
     memcpy(v->data, &t, sizeof(t));
     return ST_OK;
+}
+
+enum status ktable_expect(struct value *v, enum kpacked_form form, uint64_t count) {
+    struct ktable *t = ktable_create(v->host->env->pages, form == KPACKED_PAIRS);
+    if (t != NULL) {
+        swiss_expect(&t->index, count);
+    }
+    return ktable_install(v, t, t != NULL ? ST_OK : ST_NOMEM);
 }
 
 /* ---- the whole object ---------------------------------------------------------------------- */

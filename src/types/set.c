@@ -174,6 +174,39 @@ enum status set_add(struct value *v, struct bytes member, bool *added) {
     return st;
 }
 
+enum status set_expect(struct value *v, uint64_t count) {
+    const struct type_env *env = v->host->env;
+    assert(!is_table(v) && set_count(v) == 0);
+    return count > env->set_int_entries_max && count > env->set_packed_entries_max
+               ? ktable_expect(v, KPACKED_MEMBERS, count)
+               : ST_OK;
+}
+
+static enum status add_group(struct ktable *t, const struct bytes *members, size_t count) {
+    struct keyed entries[KTABLE_BATCH];
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = (struct keyed){.key = members[i]};
+    }
+    return ktable_add_all(t, entries, count);
+}
+
+enum status set_add_all(struct value *v, const struct bytes *members, size_t count) {
+    enum status st = ST_OK;
+    for (size_t done = 0; done < count && st == ST_OK;) {
+        size_t left = count - done, n = left < KTABLE_BATCH ? left : KTABLE_BATCH;
+        bool added = true;
+        if (is_table(v)) {
+            st = add_group(keyed_table(v), members + done, n);
+        } else {
+            n = 1;
+            st = set_add(v, members[done], &added);
+        }
+        st = added || st != ST_OK ? st : ST_EXISTS;
+        done += n;
+    }
+    return st;
+}
+
 static bool remove_int(struct value *v, struct bytes member) {
     int64_t n;
     size_t index;

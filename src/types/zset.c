@@ -261,6 +261,9 @@ static enum status build_table(struct value *v, const struct zset_entry *entries
     struct ztable_builder b;
     enum status st = ztable_build_init(&b, v->host->env->pages);
     b.checked = checked;
+    if (st == ST_OK) {
+        swiss_expect(&b.z->index, count);
+    }
     for (size_t i = 0; i < count && st == ST_OK; i++) {
         if (i + BUILD_AHEAD < count) {
             PREFETCH(entries[i + BUILD_AHEAD].member.ptr);

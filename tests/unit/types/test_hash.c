@@ -487,6 +487,60 @@ static void prefetching_changes_nothing(void **state) {
 
 /* ---- copies and ends ----------------------------------------------------------------------- */
 
+static void many_at_once_are_the_same_as_one_by_one(void **state) {
+    static const size_t counts[] = {0, 1, 16, 17, 64, 65, 1000, 10000};
+    static char text[10000][16];
+    static struct hash_pair pairs[10000];
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        pairs[i] = (struct hash_pair){number(text[i], i), BYTES(text[i], i % 7)};
+    }
+    for (size_t k = 0; k < ARRAY_LEN(counts) * 2; k++) {
+        struct fixture f;
+        size_t count = counts[k / 2];
+        create(&f, SMALL_CHUNK, 16, 64);
+        if (k % 2) {
+            assert_int_equal(hash_expect(&f.h.v, count), ST_OK);
+        }
+        assert_int_equal(hash_add_all(&f.h.v, pairs, count), ST_OK);
+        assert_int_equal(packed(&f), count <= 16);
+        assert_int_equal(hash_count(&f.h.v), count);
+        for (size_t i = 0; i < count; i++) {
+            assert_pair(&f.h.v, pairs[i].field, pairs[i].value);
+        }
+        hash_check(&f.h.v);
+        if (count != 0) {
+            assert_int_equal(hash_add_all(&f.h.v, pairs + count - 1, 1), ST_EXISTS);
+            assert_int_equal(hash_count(&f.h.v), count);
+        }
+        destroy(&f);
+    }
+}
+
+static void many_at_once_may_fail(void **state) {
+    static char text[3000][16];
+    static struct hash_pair pairs[3000];
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        pairs[i] = (struct hash_pair){number(text[i], i), BYTES(text[i], 8)};
+    }
+    for (size_t nth = 1;; nth++) {
+        struct fixture f;
+        create(&f, SMALL_CHUNK, 16, 64);
+        account_fail_after(nth);
+        enum status st = hash_expect(&f.h.v, ARRAY_LEN(pairs));
+        if (st == ST_OK) {
+            st = hash_add_all(&f.h.v, pairs, ARRAY_LEN(pairs));
+        }
+        account_fail_after(0);
+        hash_check(&f.h.v);
+        assert_true(st == ST_OK || st == ST_NOMEM);
+        destroy(&f);
+        if (st == ST_OK) {
+            assert_true(nth > 10);
+            return;
+        }
+    }
+}
+
 static void a_clone_is_equal_and_independent(void **state) {
     static const size_t counts[] = {0, 3, 129, 3000};
     for (size_t c = 0; c < ARRAY_LEN(counts); c++) {
@@ -686,6 +740,8 @@ int main(void) {
         cmocka_unit_test(walks_see_every_field_once),
         cmocka_unit_test(random_fields_are_uniform),
         cmocka_unit_test(prefetching_changes_nothing),
+        cmocka_unit_test(many_at_once_are_the_same_as_one_by_one),
+        cmocka_unit_test(many_at_once_may_fail),
         cmocka_unit_test(a_clone_is_equal_and_independent),
         cmocka_unit_test(a_failed_clone_leaves_nothing),
         cmocka_unit_test(a_big_hash_is_freed_in_steps),

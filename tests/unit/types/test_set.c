@@ -339,6 +339,44 @@ static void no_limits_at_all_make_a_table_at_once(void **state) {
     }
 }
 
+static void many_at_once_are_the_same_as_one_by_one(void **state) {
+    static const size_t counts[] = {0, 1, 128, 129, 512, 513, 10000};
+    static char text[10000][SET_SCRATCH_LEN];
+    static struct bytes members[10000];
+    for (size_t k = 0; k < ARRAY_LEN(counts) * 4; k++) {
+        struct fixture f;
+        size_t count = counts[k / 4];
+        bool integers = k / 2 % 2;
+        create(&f, SMALL_CHUNK, true, usual);
+        for (size_t i = 0; i < count; i++) {
+            members[i] = number(text[i], (int64_t)i * 7);
+            text[i][0] = integers ? text[i][0] : 'x';
+        }
+        if (!integers && count > 10) { /* 0 and 7 differ in their first digit only */
+            members[1].len = 0;
+        }
+        if (k % 2) {
+            assert_int_equal(set_expect(&f.h.v, count), ST_OK);
+        }
+        size_t distinct = 0;
+        for (size_t i = 0; i < count; i++) {
+            bool twice = set_contains(&f.h.v, members[i]);
+            distinct += !twice;
+            assert_int_equal(set_add_all(&f.h.v, members + i, 1), twice ? ST_EXISTS : ST_OK);
+        }
+        assert_int_equal(set_count(&f.h.v), distinct);
+        set_check(&f.h.v);
+        destroy(&f);
+        create(&f, SMALL_CHUNK, true, usual);
+        if (integers) {
+            assert_int_equal(set_add_all(&f.h.v, members, count), ST_OK);
+            assert_int_equal(set_count(&f.h.v), count);
+            set_check(&f.h.v);
+        }
+        destroy(&f);
+    }
+}
+
 static void a_small_set_is_as_small_as_drawn(void **state) {
     struct fixture f;
     create(&f, LARGE_CHUNK, false, usual);
@@ -738,6 +776,7 @@ int main(void) {
         cmocka_unit_test(longer_members_make_a_table),
         cmocka_unit_test(a_full_record_makes_a_table),
         cmocka_unit_test(no_limits_at_all_make_a_table_at_once),
+        cmocka_unit_test(many_at_once_are_the_same_as_one_by_one),
         cmocka_unit_test(a_small_set_is_as_small_as_drawn),
         cmocka_unit_test(members_of_every_length_live_together),
         cmocka_unit_test(nuls_and_empty_views_are_members),
