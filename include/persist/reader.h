@@ -33,8 +33,8 @@ struct reader_target {
     /* Keys that follow belong to this database; the counts are the file's hints, 0 when it has none.
      * ST_RANGE: there is no such database. */
     enum status (*select)(void *arg, uint64_t number, uint64_t keys, uint64_t expiring);
-    /* Advice: this key comes soon. May be NULL. */
-    void (*prefetch)(void *arg, uint64_t hash);
+    /* Advice: this key comes soon; and again, near, when it comes with the next group. May be NULL. */
+    void (*prefetch)(void *arg, uint64_t hash, bool near);
     /* ST_EXISTS: the database has it already. ST_NOMEM. */
     enum status (*add)(void *arg, const struct reader_key *key);
     /* A field of the file's head. May be NULL. */

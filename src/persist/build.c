@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/hash.h"
 #include "mem/account.h"
 #include "reader_priv.h"
-#include "types/hash.h"
 #include "types/list.h"
 #include "types/set.h"
 
@@ -50,11 +48,6 @@ static bool no_memory(struct reader *r) {
     return fault(r, ST_NOMEM, "out of memory");
 }
 
-static bool twice(struct reader *r, const char *what, struct bytes name) {
-    return fault(r, ST_CORRUPT, "%s '%.*s' is there twice", what,
-                 (int)(name.len < 64 ? name.len : 64), name.len != 0 ? name.ptr : "");
-}
-
 bool build_begin(struct reader *r, struct build *b, enum value_type type, bool integers) {
     struct value_image image = {.encoding = VALUE_PACKED};
     image.data = type == VALUE_LIST   ? BYTES(list_empty, LIST_EMPTY_LEN)
@@ -74,45 +67,25 @@ bool build_begin(struct reader *r, struct build *b, enum value_type type, bool i
     return true;
 }
 
-static void prefetch_all(const struct build *b, const struct bytes *names, size_t stride,
-                         size_t count) {
-    if (b->v.encoding != VALUE_HEAP) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const struct bytes *name =
-            (const struct bytes *)(const void *)((const char *)names + i * stride);
-        value_prefetch_index(&b->v, hash_bytes(*name));
-    }
+static bool added(struct reader *r, enum status st, const char *twice) {
+    return st == ST_OK ? true : st == ST_EXISTS ? corrupt(r, twice) : no_memory(r);
 }
 
-bool build_add_pairs(struct reader *r, struct build *b, const struct pair *pairs, size_t count) {
-    prefetch_all(b, &pairs->key, sizeof(*pairs), count);
-    for (size_t i = 0; i < count; i++) {
-        bool added;
-        if (hash_set(&b->v, pairs[i].key, pairs[i].value, &added) != ST_OK) {
-            return no_memory(r);
-        }
-        if (!added) {
-            return twice(r, "field", pairs[i].key);
-        }
-    }
-    return true;
+bool build_expect(struct reader *r, struct build *b, uint64_t count) {
+    enum status st = b->v.type == VALUE_HASH  ? hash_expect(&b->v, count)
+                     : b->v.type == VALUE_SET ? set_expect(&b->v, count)
+                                              : ST_OK;
+    return st == ST_OK || no_memory(r);
+}
+
+bool build_add_pairs(struct reader *r, struct build *b, const struct hash_pair *pairs,
+                     size_t count) {
+    return added(r, hash_add_all(&b->v, pairs, count), "a field is there twice");
 }
 
 bool build_add_members(struct reader *r, struct build *b, const struct bytes *members,
                        size_t count) {
-    prefetch_all(b, members, sizeof(*members), count);
-    for (size_t i = 0; i < count; i++) {
-        bool added;
-        if (set_add(&b->v, members[i], &added) != ST_OK) {
-            return no_memory(r);
-        }
-        if (!added) {
-            return twice(r, "member", members[i]);
-        }
-    }
-    return true;
+    return added(r, set_add_all(&b->v, members, count), "a member is there twice");
 }
 
 bool build_add_elements(struct reader *r, struct build *b, const struct bytes *elements,
@@ -153,9 +126,7 @@ bool build_end(struct reader *r, struct build *b) {
         b->entries = NULL;
         b->entries_cap = 0;
     }
-    return st == ST_OK       ? true
-           : st == ST_EXISTS ? corrupt(r, "a member is there twice")
-                             : no_memory(r);
+    return added(r, st, "a member is there twice");
 }
 
 uint64_t build_count(const struct build *b) {

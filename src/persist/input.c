@@ -125,7 +125,11 @@ static bool move_window(struct reader *r, size_t cap) {
             return fault(r, ST_NOMEM, "out of memory for %zu bytes", cap);
         }
         memcpy(fresh->bytes, in->window->bytes + in->pos, left);
-        hold(in, in->window);
+        if (in->pinned) {
+            hold(in, in->window);
+        } else {
+            account_free(ACCOUNT_OTHER, in->window);
+        }
         in->window = fresh;
         in->cap = cap;
         in->pinned = false; /* nobody has a view of the fresh one */
@@ -138,22 +142,28 @@ static bool move_window(struct reader *r, size_t cap) {
     return true;
 }
 
-/* Have len bytes in the window. A length that the source's own does not vouch for makes it grow only
- * as bytes arrive. */
+/* The size of a window that will have len bytes: a length that the source's own does not vouch for
+ * makes it grow only as bytes arrive. */
+static size_t window_for(const struct reader *r, size_t len) {
+    size_t have = r->in.len - r->in.pos;
+    if (r->options->total_bytes == READER_UNKNOWN_LEN && len > WINDOW_BYTES && len > 2 * have) {
+        len = 2 * have;
+    }
+    return len < WINDOW_BYTES ? WINDOW_BYTES : len;
+}
+
+/* Have len bytes in the window. */
 static bool fill_window(struct reader *r, size_t len) {
     struct input *in = &r->in;
-    bool known = r->options->total_bytes != READER_UNKNOWN_LEN;
     if (len > input_left(in)) {
         return ends_early(r);
     }
     while (in->len - in->pos < len) {
-        size_t have = in->len - in->pos, want = known || len < 2 * have ? len : 2 * have;
-        want = want > len ? len : want;
-        if ((in->cap - in->pos < want || in->len == in->cap) &&
-            !move_window(r, want < WINDOW_BYTES ? WINDOW_BYTES : want)) {
+        size_t got;
+        bool fits = in->cap - in->pos >= len && in->len < in->cap;
+        if (!fits && (in->pos != 0 || in->len == in->cap) && !move_window(r, window_for(r, len))) {
             return false;
         }
-        size_t got;
         if (!read_some(r, in->window->bytes + in->len, in->cap - in->len, &got)) {
             return false;
         }

@@ -11,6 +11,7 @@
 #include "reader_priv.h"
 
 #define KEY_SHOWN_MAX 64
+#define KEY_BYTES_MIN 3 /* type, empty name, empty value */
 /* Waiting keys keep what they were read from; past this they are handed over. */
 #define HELD_BYTES_MAX ((size_t)1 << 20)
 
@@ -97,6 +98,9 @@ static bool hand_over(struct reader *r, struct waiting *w) {
 bool reader_flush(struct reader *r) {
     size_t count = r->waiting_count;
     struct waiting *reading_now = r->at;
+    for (size_t i = 0; i < count && r->target->prefetch != NULL; i++) {
+        r->target->prefetch(r->target->arg, r->waiting[i].out.hash, true);
+    }
     for (size_t i = 0; i < count; i++) {
         if (!hand_over(r, &r->waiting[i])) {
             return false;
@@ -126,7 +130,7 @@ static bool queue(struct reader *r, int64_t expire_ms) {
     w->out.expire_ms = expire_ms;
     w->out.hash = hash_bytes(w->out.key);
     if (r->target->prefetch != NULL) {
-        r->target->prefetch(r->target->arg, w->out.hash);
+        r->target->prefetch(r->target->arg, w->out.hash, false);
     }
     r->waiting_count++;
     r->at = NULL;
@@ -220,8 +224,11 @@ static bool get_select(struct reader *r, uint64_t *number) {
 static bool get_resize(struct reader *r, uint64_t number) {
     uint64_t keys, expiring;
     reading(r, "database size");
-    return reader_flush(r) && get_len(r, &keys) && get_len(r, &expiring) &&
-           select_db(r, number, keys, expiring);
+    if (!reader_flush(r) || !get_len(r, &keys) || !get_len(r, &expiring)) {
+        return false;
+    }
+    uint64_t keys_max = input_left(&r->in) / KEY_BYTES_MIN;
+    return select_db(r, number, keys < keys_max ? keys : keys_max, expiring);
 }
 
 static bool get_lens(struct reader *r, const char *what, size_t count) {

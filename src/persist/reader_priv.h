@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "persist/format.h"
 #include "persist/reader.h"
+#include "types/hash.h"
 #include "types/zset.h"
 
 #define BATCH 64 /* elements or keys built at once, their memory accesses in flight side by side */
@@ -94,12 +95,12 @@ void build_drop(struct build *b);
 /* An empty value of a type; integers: a set that will likely hold only integers. */
 MUST_CHECK bool build_begin(struct reader *r, struct build *b, enum value_type type, bool integers);
 
-/* Elements for the value; at most BATCH. An element that was there already is a fault. Views need
- * to last for the call, but for sorted sets until build_end. */
-struct pair {
-    struct bytes key, value;
-};
-MUST_CHECK bool build_add_pairs(struct reader *r, struct build *b, const struct pair *pairs,
+/* So many elements will come to a value that has just begun: advice, but for want of memory. */
+MUST_CHECK bool build_expect(struct reader *r, struct build *b, uint64_t count);
+
+/* Elements for the value. A field or member that was there already is a fault. Views need to last
+ * for the call, but for sorted sets until build_end. */
+MUST_CHECK bool build_add_pairs(struct reader *r, struct build *b, const struct hash_pair *pairs,
                                 size_t count);
 MUST_CHECK bool build_add_members(struct reader *r, struct build *b, const struct bytes *members,
                                   size_t count);

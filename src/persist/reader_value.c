@@ -36,7 +36,7 @@ static const char *const type_names[RDB_TYPES] = {
  * may wait then. A small one joins the group of keys. */
 static bool begin_plain(struct reader *r, enum value_type type, size_t min_bytes, uint64_t *count) {
     return get_count(r, min_bytes, count) && (*count <= BATCH || reader_flush(r)) &&
-           build_begin(r, &r->at->build, type, false);
+           build_begin(r, &r->at->build, type, false) && build_expect(r, &r->at->build, *count);
 }
 
 static void end_group(struct reader *r, uint64_t count) {
@@ -50,7 +50,7 @@ static size_t group_of(uint64_t left) {
 }
 
 static bool get_plain_hash(struct reader *r) {
-    struct pair pairs[BATCH];
+    struct hash_pair pairs[BATCH];
     uint64_t count;
     if (!begin_plain(r, VALUE_HASH, 2, &count)) {
         return false;
@@ -58,7 +58,7 @@ static bool get_plain_hash(struct reader *r) {
     for (uint64_t left = count; left > 0; left -= group_of(left)) {
         size_t n = group_of(left);
         for (size_t i = 0; i < n; i++) {
-            if (!get_string(r, &pairs[i].key) || !get_string(r, &pairs[i].value)) {
+            if (!get_string(r, &pairs[i].field) || !get_string(r, &pairs[i].value)) {
                 return false;
             }
         }
@@ -163,7 +163,7 @@ static bool odd(struct reader *r) {
 static bool get_packed_hash(struct reader *r, enum pack_kind kind) {
     struct packed_group g;
     struct bytes texts[2 * BATCH];
-    struct pair pairs[BATCH];
+    struct hash_pair pairs[BATCH];
     size_t n;
     if (!open_pack(r, &g, kind) || !build_begin(r, &r->at->build, VALUE_HASH, false)) {
         return false;
@@ -176,7 +176,7 @@ static bool get_packed_hash(struct reader *r, enum pack_kind kind) {
             return odd(r);
         }
         for (size_t i = 0; i < n / 2; i++) {
-            pairs[i] = (struct pair){.key = texts[2 * i], .value = texts[2 * i + 1]};
+            pairs[i] = (struct hash_pair){.field = texts[2 * i], .value = texts[2 * i + 1]};
         }
         if (!build_add_pairs(r, &r->at->build, pairs, n / 2)) {
             return false;

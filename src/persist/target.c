@@ -9,12 +9,18 @@ static enum status into_select(void *arg, uint64_t number, uint64_t keys, uint64
         return ST_RANGE;
     }
     to->db = to->set->dbs[number];
+    db_expect(to->db, keys);
     return ST_OK;
 }
 
-static void into_prefetch(void *arg, uint64_t hash) {
+/* Near: one key in ten meets another's tag in the index, whose record is read then. */
+static void into_prefetch(void *arg, uint64_t hash, bool near) {
     struct reader_dbset *to = arg;
-    db_prefetch_index(to->db, hash);
+    if (near) {
+        db_prefetch_record(to->db, hash);
+    } else {
+        db_prefetch_index(to->db, hash);
+    }
 }
 
 static enum status into_add(void *arg, const struct reader_key *key) {
