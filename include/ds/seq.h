@@ -2,8 +2,9 @@
 /* seq: a sequence of byte strings by position: packed blocks under a counted tree.
  *
  *   element   a byte string, 0 .. 2^32 - 1 bytes; those over SEQ_SMALL_MAX stand alone
- *   block     a run of elements in one arena record, never above SEQ_WEIGHT_MAX by weight
- *   weight    of a run: its bytes and 2 for each element, whatever it really costs
+ *   block     some elements side by side (ds/strip) in one arena record of up to SEQ_BLOCK_MAX bytes
+ *   weight    of a block: its elements' bytes and 2 for each, what an end needs to take it back; up
+ *             to SEQ_WEIGHT_MAX
  *   end       one of two heap buffers that hold the first and the last elements; a push or pop there
  *             touches nothing else
  *   index     position from the first element, from 0
@@ -32,12 +33,13 @@
 #include "base/status.h"
 #include "mem/arena.h"
 
+#define SEQ_BLOCK_MAX 8192
+#define SEQ_WEIGHT_MAX 9216
 #define SEQ_SMALL_MAX 4096
-#define SEQ_WEIGHT_MAX 8192
 
 enum seq_end { SEQ_HEAD, SEQ_TAIL };
 
-/* A run that grows at its top and is read from either side:
+/* A strip that grows at its top and is read from either side:
  *
  *   0        start            stop               cap
  *   +--------+----------------+- - - - - -+------+

@@ -258,6 +258,10 @@ uint64_t seq_remove(struct seq *s, uint64_t index, uint64_t count) {
 
 /* ---- look-up --------------------------------------------------------------------------------- */
 
+static const char *even_element(const struct seq *s, uint64_t child, uint32_t at) {
+    return block_data(block_at(s, child_ref(child))) + (size_t)at * child_extra(child);
+}
+
 bool seq_at(const struct seq *s, uint64_t index, struct bytes *element) {
     if (index >= seq_count(s)) {
         return false;
@@ -270,12 +274,11 @@ bool seq_at(const struct seq *s, uint64_t index, struct bytes *element) {
     }
     struct seq_path path;
     seq_tree_find(s, p.at, &path);
-    uint64_t child = path_entry(&path)->child;
-    const struct seq_block *b = block_at(s, child_ref(child));
-    if (child & CHILD_EVEN) {
-        *element = BYTES(block_data(b) + (size_t)path.at * child_len(child), child_len(child));
+    const struct seq_entry *e = path_entry(&path);
+    if (e->child & CHILD_EVEN) {
+        *element = BYTES(even_element(s, e->child, path.at), child_extra(e->child));
     } else {
-        struct strip r = block_strip(b);
+        struct strip r = block_strip(entry_block(s, e));
         *element = strip_at(&r, path.at);
     }
     return true;
@@ -293,10 +296,14 @@ void seq_prefetch(const struct seq *s, uint64_t index) {
     }
     struct seq_path path;
     seq_tree_find(s, p.at, &path);
-    uint64_t child = path_entry(&path)->child;
-    const struct seq_block *b = block_at(s, child_ref(child));
-    PREFETCH(child & CHILD_EVEN ? block_data(b) + (size_t)path.at * child_len(child)
-                                : (const char *)b);
+    const struct seq_entry *e = path_entry(&path);
+    if (e->child & CHILD_EVEN) {
+        PREFETCH(even_element(s, e->child, path.at));
+    } else {
+        const char *b = (const char *)entry_block(s, e);
+        PREFETCH(b);
+        PREFETCH(b + 2 * (size_t)child_extra(e->child) - 64); /* lengths; more tells the header */
+    }
 }
 
 /* ---- iteration ------------------------------------------------------------------------------- */

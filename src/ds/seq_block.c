@@ -3,10 +3,6 @@
 #include "mem/account.h"
 #include "seq_priv.h"
 
-/* A block that was opened by an insert gets room up to the next multiple of this, so that the next
- * few fit: a third of the time of exact records for random inserts, for 2 % of bytes. */
-#define GROW_STEP 256
-
 /* Records moved, or steps of the ladder's move made, for each block made or freed. */
 #define COMPACT_PER_BLOCK 8
 
@@ -14,6 +10,12 @@
 
 static bool form_holds(const struct seq_block *b, size_t len) {
     return b->form == STRIP_EVEN ? len == b->len : b->form != STRIP_BYTE || len <= UINT8_MAX;
+}
+
+bool seq_block_may_grow(const struct strip *r, size_t len) {
+    size_t data_len = strip_data_len(r) + len;
+    return data_len + 2 * (r->count + (size_t)1) <= SEQ_WEIGHT_MAX &&
+           block_size(strip_form_for(r, len), r->count + 1, (uint32_t)data_len) <= SEQ_BLOCK_MAX;
 }
 
 bool seq_block_has_room(const struct seq_block *b, size_t len) {
@@ -133,7 +135,7 @@ enum status seq_block_create(struct seq *s, const struct seq_draft *d, bool grow
     uint32_t form = draft_form(d);
     size_t cap = block_size(form, d->count, d->data_len);
     if (grows) {
-        cap = (cap + GROW_STEP - 1) & ~(size_t)(GROW_STEP - 1);
+        cap = (cap + SEQ_GROW_STEP - 1) & ~(size_t)(SEQ_GROW_STEP - 1);
     }
     enum status st = arena_alloc(&s->arena, cap, ref);
     if (st != ST_OK) {

@@ -37,7 +37,9 @@ static void check_block(const struct seq *s, const struct seq_node *n, const str
     REQUIRE(b->owner == n && b->unused == 0 && e->child == child_of_block(s, ref));
     REQUIRE(b->count != 0 && b->count == e->count && b->form <= FORM_BOX);
     REQUIRE(sum_of_lens(&r) == strip_data_len(&r) && block_used(b) <= block_cap(b));
-    REQUIRE(block_is_large(b) ? b->count == 1 : strip_weight(&r) <= SEQ_WEIGHT_MAX);
+    REQUIRE(block_is_large(b)
+                ? b->count == 1
+                : strip_weight(&r) <= SEQ_WEIGHT_MAX && block_cap(b) <= SEQ_BLOCK_MAX);
     if (b->form == FORM_BOX) {
         sum->boxed_bytes += sizeof(struct seq_box) + r.len;
     }

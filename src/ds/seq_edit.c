@@ -6,6 +6,9 @@
 /* Neighbours that together weigh less become one block. */
 #define MERGE_WEIGHT_MAX (SEQ_WEIGHT_MAX * 3 / 4)
 
+/* Bytes of room that are too many: twice what a block that grows is given. */
+#define SHRINK_FROM (2 * SEQ_GROW_STEP)
+
 static struct seq_block *path_block(const struct seq *s, const struct seq_path *p) {
     return entry_block(s, path_entry(p));
 }
@@ -25,7 +28,7 @@ static enum status rewrite(struct seq *s, const struct seq_path *p, const struct
 /* A block that lost elements gets a shorter record, if memory allows. */
 static void shrink(struct seq *s, const struct seq_path *p) {
     const struct seq_block *b = path_block(s, p);
-    if (block_is_large(b) || block_used(b) >= block_cap(b) - block_cap(b) / 4) {
+    if (block_is_large(b) || block_used(b) + SHRINK_FROM > block_cap(b)) {
         return;
     }
     struct strip r = block_strip(b);
@@ -138,7 +141,7 @@ enum status seq_inner_insert(struct seq *s, uint64_t index, struct bytes element
             seq_tree_add(s, &p, 1);
             return ST_OK;
         }
-        if (!large && !block_is_large(b) && strip_weight(&r) + element.len + 2 <= SEQ_WEIGHT_MAX) {
+        if (!large && !block_is_large(b) && seq_block_may_grow(&r, element.len)) {
             st = reshape_and_insert(s, &p, element);
             if (st == ST_OK) {
                 seq_tree_add(s, &p, 1);

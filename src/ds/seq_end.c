@@ -3,14 +3,15 @@
 #include "mem/account.h"
 #include "seq_priv.h"
 
-/* One and a half blocks by weight: a push into a full buffer leaves half a block in it, a block
- * taken back leaves room for half of one. */
-#define BUFFER_MAX (SEQ_WEIGHT_MAX + SEQ_WEIGHT_MAX / 2)
+/* A block's weight and a third more: a push into a full buffer leaves elements in it, a block taken
+ * back leaves room for some. The size is a class of jemalloc's. */
+#define BUFFER_MAX 12288
 #define BUFFER_MIN 64
 
-/* A record's bytes are rounded up by the arena; of the last few elements that could close a block,
- * those that leave the most waste wait for the next. */
-#define FIT_TRIES 16
+/* Of the last few elements that could close a block, those wait for the next that would make the
+ * record longer, rounded as the arena does, than they are worth. */
+#define FIT_TRIES 4
+#define BLOCK_EXTRA 16 /* bytes a block costs outside its record */
 
 static_assert(BUFFER_MAX / 2 <= UINT16_MAX, "slots fit their fields");
 
@@ -107,41 +108,34 @@ static void buffer_release(struct seq_buffer *b) {
 
 /* ---- towards the tree ------------------------------------------------------------------------ */
 
-static uint32_t size_of_bottom(const struct strip *r, uint32_t n, uint32_t data_len, bool even,
-                               uint32_t longest) {
-    return (uint32_t)block_size(even                   ? STRIP_EVEN
-                                : longest <= UINT8_MAX ? STRIP_BYTE
-                                                       : STRIP_SHORT,
-                                n, data_len);
-}
-
 /* How many of the bottom elements make the next block. */
 static uint32_t plan_block(const struct strip *r) {
-    uint32_t n = 0, data_len = 0, longest = 0;
-    bool even = true;
-    for (; n < r->count; n++) {
-        uint32_t len = strip_len_at(r, n);
-        if (data_len + len + 2 * (n + 1) > SEQ_WEIGHT_MAX) {
+    struct strip plan = {.form = STRIP_EVEN};
+    uint32_t best = 0;
+    size_t best_cost = 0;
+    while (plan.count < r->count) {
+        uint32_t len = strip_len_at(r, plan.count);
+        if (!seq_block_may_grow(&plan, len)) {
             break;
         }
-        even = even && len == strip_len_at(r, 0);
-        longest = len > longest ? len : longest;
-        data_len += len;
+        uint32_t form = strip_form_for(&plan, len);
+        plan.len = form == STRIP_EVEN ? len : strip_data_len(&plan) + len;
+        plan.form = form;
+        plan.count++;
     }
-    if (n == r->count) {
-        return n;
+    if (plan.count == r->count) {
+        return plan.count;
     }
-    uint32_t best = n, best_waste = UINT32_MAX;
-    for (uint32_t tries = 0; tries < FIT_TRIES && n > tries + 1; tries++) {
-        uint32_t size = size_of_bottom(r, n - tries, data_len, even, longest);
-        uint32_t waste = (uint32_t)arena_round(size) - size;
-        if (waste < best_waste) {
-            best_waste = waste;
-            best = n - tries;
+    for (uint32_t tries = 0; tries < FIT_TRIES && tries + 1 < plan.count; tries++) {
+        uint32_t n = plan.count - tries;
+        uint32_t data_len = strip_offset(r, n);
+        size_t cost = arena_round(block_size(plan.form, n, data_len)) + BLOCK_EXTRA;
+        if (best == 0 || cost * best < best_cost * n) {
+            best = n;
+            best_cost = cost;
         }
-        data_len -= strip_len_at(r, n - tries - 1);
     }
-    return best;
+    return best != 0 ? best : 1;
 }
 
 /* One block's worth from the bottom of an end to the tree's edge there. */

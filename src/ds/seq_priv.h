@@ -82,6 +82,9 @@ static inline bool block_is_large(const struct seq_block *b) {
     return b->form == FORM_BOX || (b->form == STRIP_EVEN && b->len > SEQ_SMALL_MAX);
 }
 
+/* May a block of these elements get one more of len <= SEQ_SMALL_MAX bytes? */
+bool seq_block_may_grow(const struct strip *r, size_t len);
+
 /* Room for it without a new record? */
 bool seq_block_has_room(const struct seq_block *b, size_t len);
 
@@ -93,6 +96,10 @@ void seq_block_remove(struct seq_block *b, uint32_t i, uint32_t n);
 bool seq_block_resize_at(struct seq_block *b, uint32_t i, size_t len);
 
 /* ---- making blocks: what will be in it, then the record ---- */
+
+/* A block that was opened by an insert gets room up to the next multiple of this, so that the next
+ * few fit. */
+#define SEQ_GROW_STEP 256
 
 #define SEQ_COUNT_MAX (SEQ_WEIGHT_MAX / 2)
 
@@ -137,11 +144,12 @@ void seq_compact(struct seq *s);
 
 /* child: a node, or at level 0 a block:
  *
- *   63     62..56  55..40                      39..0
- *   +------+-------+---------------------------+-----+
- *   | even | 0     | length of each when even  | ref |
- *   +------+-------+---------------------------+-----+
- *   so that a look-up in a block of equal lengths reads the element and nothing else of it
+ *   63     62..56  55..40                                      39..0
+ *   +------+-------+-------------------------------------------+-----+
+ *   | even | 0     | even: length of each, else: half the bytes | ref |
+ *   +------+-------+-------------------------------------------+-----+
+ *   so that a look-up in a block of equal lengths reads the element and nothing else of it, and in
+ *   another can ask for header, lengths and element at once
  */
 struct seq_entry {
     uint64_t count; /* elements below */
@@ -161,13 +169,14 @@ static inline uint64_t child_ref(uint64_t child) {
     return child & ((UINT64_C(1) << ARENA_REF_BITS) - 1);
 }
 
-static inline uint32_t child_len(uint64_t child) {
+static inline uint32_t child_extra(uint64_t child) {
     return (uint32_t)(child >> ARENA_REF_BITS) & UINT16_MAX;
 }
 
 static inline uint64_t child_of_block(const struct seq *s, uint64_t ref) {
     const struct seq_block *b = block_at(s, ref);
-    return b->form == STRIP_EVEN ? CHILD_EVEN | (uint64_t)b->len << ARENA_REF_BITS | ref : ref;
+    return b->form == STRIP_EVEN ? CHILD_EVEN | (uint64_t)b->len << ARENA_REF_BITS | ref
+                                 : (uint64_t)b->cap_half << ARENA_REF_BITS | ref;
 }
 
 static inline struct seq_node *child_node(uint64_t child) {
