@@ -227,8 +227,7 @@ static bool get_resize(struct reader *r, uint64_t number) {
     if (!reader_flush(r) || !get_len(r, &keys) || !get_len(r, &expiring)) {
         return false;
     }
-    uint64_t keys_max = input_left(&r->in) / KEY_BYTES_MIN;
-    return select_db(r, number, keys < keys_max ? keys : keys_max, expiring);
+    return select_db(r, number, input_believe(&r->in, keys, KEY_BYTES_MIN), expiring);
 }
 
 static bool get_lens(struct reader *r, const char *what, size_t count) {

@@ -43,6 +43,8 @@ struct input {
     size_t held_bytes;
 };
 
+#define INPUT_BELIEVE_MAX 65536 /* entries: 400 KiB of index */
+
 struct reader;
 
 MUST_CHECK bool input_init(struct reader *r);
@@ -55,6 +57,14 @@ static inline uint64_t input_off(const struct input *in) {
 
 /* Bytes that may still come. */
 uint64_t input_left(const struct input *in);
+
+/* A claimed number of things of at least min_bytes each, as far as to make room for it: what the source
+ * vouches for, or a moderate number when it says nothing about its length. */
+static inline uint64_t input_believe(const struct input *in, uint64_t claimed, size_t min_bytes) {
+    uint64_t left = input_left(in);
+    uint64_t most = left == READER_UNKNOWN_LEN ? INPUT_BELIEVE_MAX : left / min_bytes;
+    return claimed < most ? claimed : most;
+}
 
 /* The next len bytes in one piece, consumed. NULL after a fault. Good until input_release. */
 const char *input_slow(struct reader *r, size_t len);

@@ -36,7 +36,8 @@ static const char *const type_names[RDB_TYPES] = {
  * may wait then. A small one joins the group of keys. */
 static bool begin_plain(struct reader *r, enum value_type type, size_t min_bytes, uint64_t *count) {
     return get_count(r, min_bytes, count) && (*count <= BATCH || reader_flush(r)) &&
-           build_begin(r, &r->at->build, type, false) && build_expect(r, &r->at->build, *count);
+           build_begin(r, &r->at->build, type, false) &&
+           build_expect(r, &r->at->build, input_believe(&r->in, *count, min_bytes));
 }
 
 static void end_group(struct reader *r, uint64_t count) {
