@@ -133,7 +133,7 @@ static void expired_keys_stay_away(void **state) {
     struct reader_options keep = {.keep_expired = true, .now_ms = FAR + 6};
     store_create(&a);
     for (int i = 0; i < 10; i++) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof(key), "k%d", i);
         put(&a, 2, key, bytes_of((uint64_t)i, 10000, 0), FAR + i);
     }
