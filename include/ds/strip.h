@@ -54,7 +54,7 @@ static inline size_t strip_bytes(const struct strip *s) {
     return strip_data_len(s) + (size_t)s->count * s->form;
 }
 
-/* Bytes before element i <= count. Sums at most half of the lengths, 16 at a time. */
+/* Bytes before element i <= count. Sums at most half of the lengths, eight or four at a time. */
 uint32_t strip_offset(const struct strip *s, uint32_t i);
 
 static inline struct bytes strip_at(const struct strip *s, uint32_t i) {
