@@ -11,16 +11,16 @@
  *
  *        head end                 counted tree of blocks                  tail end
  *   +----------------+     +-----+-----+-- ... --+-----+-----+      +------------------+
- *   | .. 2  1  0  <- |     | 480 | 480 |         | 480 | 480 |      | ->  n-2  n-1     |
+ *   | .. 2  1  0  <- |     | 511 | 511 |         | 511 | 511 |      | ->  n-2  n-1     |
  *   +----------------+     +-----+-----+-- ... --+-----+-----+      +------------------+
  *     last in, last                blocks in an arena
  *
- * A full end hands a block's worth to the tree, an empty one takes a block back; half a buffer lies
- * between the two, so that pushes and pops in turn do not move blocks.
+ * A full end hands a block's worth to the tree, an empty one takes a block back; a quarter of a
+ * buffer lies between the two, so that pushes and pops in turn do not move blocks.
  *
  * Elements of one length cost no overhead in a block; others 1 byte, or 2 where one of the block is
- * longer than 255 bytes. Headers and tree add 32 bytes a block. 16-byte elements: 16.1 bytes each;
- * of 1 to 31 bytes, 16 on average: 17.1; both appended.
+ * longer than 255 bytes. Headers and tree add 32 bytes a block. 16-byte elements: 16.2 bytes each;
+ * of 1 to 31 bytes, 16 on average: 17.2; both appended.
  *
  * Guarantees: ST_NOMEM leaves the elements as they were; removing never fails. An element given may
  * be a view of one in the sequence. Views and iterators are good until the next write. The struct

@@ -13,7 +13,7 @@
  *   10 elements of 8 bytes: 6 + 80 = 86 bytes; of 3 to 8 bytes, 5.5 on average: 6 + 55 + 10 = 71
  *
  * VALUE_HEAP: a struct list: a ds/seq, packed blocks of elements under a counted tree. Any position
- * is reached in O(log n), both ends in O(1); 16-byte elements take 16.1 bytes each, all told.
+ * is reached in O(log n), both ends in O(1); 16-byte elements take 16.2 bytes each, all told.
  *
  * Arguments are views, copied; an element pushed or inserted may be a view of one in the same list.
  * Views returned are good until the next write. "ST_NOMEM" everywhere

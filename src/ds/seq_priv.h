@@ -23,7 +23,7 @@ static inline uint32_t strip_weight(const struct strip *r) {
  *   +------+-----+-------+-----+-----+--------+--------------+- - - -+--------+
  *   | form | pad | count | cap | len | owner  | elements     | room  | lens   |
  *   +------+-----+-------+-----+-----+--------+--------------+- - - -+--------+
- *   455 elements of 16 bytes: 16 + 7280 = 7296, and 16 in its node
+ *   511 elements of 16 bytes: 16 + 8176 = 8192, and 16 in its node
  */
 struct __attribute__((packed, aligned(2))) seq_block {
     uint8_t form;
