@@ -81,7 +81,7 @@ struct entry {
 enum db_touch { DB_TOUCH, DB_NO_TOUCH };
 
 /* Find a key that has not expired (one that has is deleted here and now). DB_TOUCH notes the access
- * and counts a hit or a miss. hash is hash_bytes(key). */
+ * (not in a calm: mem/calm.h) and counts a hit or a miss. hash is hash_bytes(key). */
 bool db_find(struct db *db, struct bytes key, uint64_t hash, enum db_touch touch,
              struct entry *out);
 

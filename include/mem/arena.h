@@ -104,8 +104,8 @@ static inline bool arena_wants_evacuation(const struct arena *a);
 
 /* Move up to max_records live records out of the unit under evacuation, passing at most 16 dead
  * ones for each; or one ladder block into the ladder's chunk (at most 128 KiB copied). True while
- * more is to do; false also when memory was short, and then arena_wants_evacuation stays true: ask
- * again later. Once a unit, its memory goes back to the kernel: the longest call, 50 us for 2 MiB.
+ * more is to do; false also when memory was short or mem/calm holds it back, and then
+ * arena_wants_evacuation stays true: ask again later. Once a unit, its memory goes back to the kernel: the longest call, 50 us for 2 MiB.
  */
 bool arena_evacuate(struct arena *a, size_t max_records);
 

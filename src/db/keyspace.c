@@ -2,6 +2,7 @@
 /* Finding, adding, changing and removing keys. */
 #include "base/hash.h"
 #include "mem/account.h"
+#include "mem/calm.h"
 #include "record_priv.h"
 
 static uint32_t access_now(const struct db *db) {
@@ -111,7 +112,7 @@ bool db_find(struct db *db, struct bytes key, uint64_t hash, enum db_touch touch
             entry_delete(out);
             set->stats.expired++;
             ref = SWISS_NONE;
-        } else if (touch == DB_TOUCH) {
+        } else if (touch == DB_TOUCH && !calm()) {
             record_set_access(record_at(db, ref), access_now(db));
         }
     }

@@ -10,10 +10,14 @@
 
 #include "arena_priv.h"
 #include "mem/account.h"
+#include "mem/calm.h"
 
 /* Once started, evacuation goes on until dead bytes are down to live / 6: it runs in bursts rather
  * than at every free. */
 #define STOP_SHARE (ARENA_DEAD_SHARE + 1)
+
+/* In a calm nothing moves until dead bytes pass live / 2. */
+#define CALM_SHARE 2
 
 /* Refs gathered before they are relocated, so that the owner's prefetches overlap. */
 #define BATCH 16
@@ -285,6 +289,9 @@ static bool walk_victim(struct arena *a, size_t max_records) {
 }
 
 bool arena_evacuate(struct arena *a, size_t max_records) {
+    if (calm() && !dead_above(a, CALM_SHARE)) {
+        return false;
+    }
     if (a->victim == ARENA_NO_UNIT) {
         if (a->ladder == LADDER_WANTED || a->ladder == LADDER_MOVING) {
             return move_step(a);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "mem/calm.h"
 
 static void keys_come_and_go(void **state) {
     struct fixture f;
@@ -288,6 +289,24 @@ static void idle_seconds_count_from_the_last_touch(void **state) {
     destroy(&f);
 }
 
+static void a_touch_in_a_calm_writes_nothing(void **state) {
+    struct fixture f;
+    struct entry e;
+    create(&f, LARGE_CHUNK, 128, 64);
+    struct db *db = f.set->dbs[0];
+    uint64_t hash = hash_bytes(BYTES_LIT("k"));
+    put(db, BYTES_LIT("k"), BYTES_LIT("v"), DB_NO_EXPIRY);
+    f.set->now_ms += 5000;
+    calm_set(true);
+    assert_true(db_find(db, BYTES_LIT("k"), hash, DB_TOUCH, &e));
+    assert_int_equal(entry_idle_seconds(&e), 5);
+    assert_int_equal(f.set->stats.hits, 1);
+    calm_set(false);
+    assert_true(db_find(db, BYTES_LIT("k"), hash, DB_TOUCH, &e));
+    assert_int_equal(entry_idle_seconds(&e), 0);
+    destroy(&f);
+}
+
 static void prefetching_changes_nothing(void **state) {
     struct fixture f;
     struct value value;
@@ -320,6 +339,7 @@ int main(void) {
         cmocka_unit_test(copies_into_another_database_leave_it_lean),
 #endif
         cmocka_unit_test(idle_seconds_count_from_the_last_touch),
+        cmocka_unit_test(a_touch_in_a_calm_writes_nothing),
         cmocka_unit_test(prefetching_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "mem/account.h"
+#include "mem/calm.h"
 
 #define CHUNK ((size_t)2 << 20)
 
@@ -294,6 +295,36 @@ static void evacuation_starts_at_a_fifth_and_stops(void **state) {
     owner_deinit(&o);
 }
 
+static void nothing_moves_in_a_calm_until_half_is_dead(void **state) {
+    struct owner o;
+    owner_init(&o, (size_t)64 << 10, 20000);
+    fill(&o, 0, 20000, RECORD_LEN);
+    while (arena_evacuate(&o.arena, 64)) {
+    }
+    calm_set(true);
+    uint64_t key = 0;
+    for (struct arena_stats stats = stats_of(&o); stats.dead_bytes <= stats.live_bytes / 2;
+         stats = stats_of(&o)) {
+        assert_false(arena_evacuate(&o.arena, 8));
+        drop(&o, key);
+        key += 2;
+    }
+    assert_int_equal(o.relocated, 0);
+    while (stats_of(&o).dead_bytes > stats_of(&o).live_bytes / 2 + 2048) {
+        assert_true(arena_evacuate(&o.arena, 8));
+    }
+    while (arena_evacuate(&o.arena, 8)) {
+    }
+    struct arena_stats held = stats_of(&o);
+    assert_true(held.dead_bytes > held.live_bytes / 3); /* no further than it must */
+    calm_set(false);
+    while (arena_evacuate(&o.arena, 8)) {
+    }
+    assert_false(arena_wants_evacuation(&o.arena));
+    verify(&o);
+    owner_deinit(&o);
+}
+
 static void a_failed_relocation_is_tried_again(void **state) {
     struct owner o;
     owner_init(&o, (size_t)64 << 10, 10000);
@@ -460,6 +491,7 @@ int main(void) {
         cmocka_unit_test(the_ladder_moves_into_a_chunk_step_by_step),
         cmocka_unit_test(can_be_freed_in_the_middle_of_the_move),
         cmocka_unit_test(evacuation_starts_at_a_fifth_and_stops),
+        cmocka_unit_test(nothing_moves_in_a_calm_until_half_is_dead),
         cmocka_unit_test(a_failed_relocation_is_tried_again),
         cmocka_unit_test(a_shrunken_collection_gives_its_chunks_back),
 #ifndef GC_SANITIZE
