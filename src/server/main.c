@@ -53,10 +53,15 @@ static int enter(const struct config *c) {
     return EXIT_SUCCESS;
 }
 
-/* Once the sockets are open, so that whoever started the program hears of a port in use. */
-static int detach(const struct config *c) {
-    if (c->daemonize && daemon(1, 0) != 0) {
-        return complain_errno("cannot run in the background in", c->dir);
+/* Once the sockets are open, so that whoever started the program hears of a port in use. epoll sees only those
+ * signals on a signalfd that the process which added it gets: it is made anew. */
+static int detach(struct server *s) {
+    const struct config *c = &s->config;
+    if (c->daemonize) {
+        signals_teardown(s);
+        if (daemon(1, 0) != 0 || signals_setup(s) != ST_OK) {
+            return complain_errno("cannot run in the background in", c->dir);
+        }
     }
     if (c->pidfile[0] != '\0' && !write_pidfile(c->pidfile)) {
         return complain_errno("cannot write pidfile", c->pidfile);
@@ -74,7 +79,7 @@ static int serve(struct server *s, struct buf *error) {
         if (s->config.logfile[0] != '\0') {
             log_warning("Cannot start: %.*s", (int)error->len, error->ptr ? error->ptr : "");
         }
-    } else if ((result = detach(&s->config)) == EXIT_SUCCESS) {
+    } else if ((result = detach(s)) == EXIT_SUCCESS) {
         server_print_start(s);
         if (loop_run(s->loop) != ST_OK) {
             log_warning("The event loop failed: %s", strerror(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a hostile, broken or merely odd client may send, at the level of the socket. Where
  * redis-server is installed its answer, byte for byte, is the expectation. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -679,6 +680,38 @@ static void a_bad_start_is_refused_by_name(void **state) {
     client_close(c);
 }
 
+static void a_server_in_the_background_ends_at_sigterm(void **state) {
+    (void)state;
+    char dir[] = "/tmp/goblin-test-XXXXXX", pidfile[64], port[16], out[1024];
+    assert_non_null(mkdtemp(dir));
+    snprintf(pidfile, sizeof(pidfile), "%s/pid", dir);
+    snprintf(port, sizeof(port), "%d", free_port());
+    const char *args[] = {"--port", port,    "--bind",    "127.0.0.1", "--daemonize",
+                          "yes",    "--dir", dir,         "--pidfile", pidfile,
+                          "--save", "",      "--logfile", "log",       NULL};
+    assert_int_equal(server_run(SERVER_GOBLIN, args, out, sizeof(out)), 0);
+    int pid = 0;
+    for (int i = 0; i < 1000 && pid == 0; i++, usleep(10000)) {
+        FILE *f = fopen(pidfile, "r");
+        if (f != NULL) {
+            (void)!fscanf(f, "%d", &pid);
+            fclose(f);
+        }
+    }
+    assert_true(pid > 1 && kill(pid, SIGTERM) == 0);
+    int waited = 0;
+    while (waited < 1000 && kill(pid, 0) == 0) {
+        usleep(10000);
+        waited++;
+    }
+    kill(pid, SIGKILL);
+    assert_true(waited < 1000);
+    assert_int_equal(access(pidfile, F_OK), -1);
+    snprintf(out, sizeof(out), "%s/log", dir);
+    unlink(out);
+    rmdir(dir);
+}
+
 static void a_config_file_is_read(void **state) {
     (void)state;
     char path[] = "/tmp/goblin-conf-XXXXXX";
@@ -750,6 +783,7 @@ int main(void) {
         cmocka_unit_test(ipv6_is_served_when_asked),
         cmocka_unit_test(a_bad_start_is_refused_by_name),
         cmocka_unit_test(a_config_file_is_read),
+        cmocka_unit_test(a_server_in_the_background_ends_at_sigterm),
     };
     return tests_result(cmocka_run_group_tests(tests, start, stop), COUNT(tests));
 }
