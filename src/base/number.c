@@ -2,13 +2,15 @@
 #include "base/number.h"
 
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "decimal_priv.h"
+
 #define REAL_TEXT_MAX NUMBER_REAL_MAX_LEN /* what number_format_real writes must read back */
 #define REAL_DIGITS_MAX 17                /* significant digits that tell any two doubles apart */
+#define DIGITS_FULL 1000000000000000000   /* 10^18: one more digit still fits 64 bits */
 #define REAL_AS_INTEGER_MAX 4611686018427387904.0 /* 2^62: whole numbers up to here have no e */
 
 bool number_parse_u64(struct bytes b, uint64_t *out) {
@@ -51,12 +53,22 @@ bool number_parse_i64(struct bytes b, int64_t *out) {
 }
 
 size_t number_format_u64(char *out, uint64_t v) {
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
     char tmp[NUMBER_I64_MAX_LEN];
     size_t at = sizeof(tmp);
-    do {
-        tmp[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v != 0);
+    for (; v >= 100; v /= 100) {
+        at -= 2;
+        memcpy(tmp + at, pairs + 2 * (v % 100), 2);
+    }
+    if (v >= 10) {
+        at -= 2;
+        memcpy(tmp + at, pairs + 2 * v, 2);
+    } else {
+        tmp[--at] = (char)('0' + v);
+    }
     memcpy(out, tmp + at, sizeof(tmp) - at);
     return sizeof(tmp) - at;
 }
@@ -89,8 +101,68 @@ bool number_parse_real(struct bytes b, long double *out) {
     return true;
 }
 
+/* Digits from at on into *digits, as far as 19 of them go; false when there are more. */
+static bool scan_digits(struct bytes b, size_t *at, uint64_t *digits) {
+    for (unsigned digit; *at < b.len && (digit = (unsigned char)b.ptr[*at] - '0') <= 9; ++*at) {
+        if (*digits >= DIGITS_FULL) {
+            return false;
+        }
+        *digits = *digits * 10 + digit;
+    }
+    return true;
+}
+
+static bool scan_exponent(struct bytes b, size_t *at, int *exponent) {
+    uint64_t digits = 0;
+    char sign = *at + 1 < b.len ? b.ptr[*at + 1] : '\0';
+    bool negative = sign == '-';
+    *at += negative || sign == '+' ? 2 : 1;
+    size_t first = *at;
+    if (!scan_digits(b, at, &digits) || *at == first || digits > INT16_MAX) {
+        return false;
+    }
+    *exponent = negative ? -(int)digits : (int)digits;
+    return true;
+}
+
+/* The usual forms: a sign, up to 19 digits with a point among them, an exponent. False: something
+ * else, or too close to call; for strtod. */
+static bool parse_decimal(struct bytes b, double *out) {
+    uint64_t digits = 0;
+    int exponent = 0;
+    bool negative = b.len > 0 && b.ptr[0] == '-';
+    size_t at = negative, first = at;
+    if (!scan_digits(b, &at, &digits)) {
+        return false;
+    }
+    size_t count = at - first;
+    if (at < b.len && b.ptr[at] == '.') {
+        first = ++at;
+        if (!scan_digits(b, &at, &digits)) {
+            return false;
+        }
+        count += at - first;
+        exponent = -(int)(at - first);
+    }
+    if (at < b.len && (b.ptr[at] | 0x20) == 'e') {
+        int written;
+        if (!scan_exponent(b, &at, &written)) {
+            return false;
+        }
+        exponent += written;
+    }
+    if (count == 0 || at != b.len || !decimal_to_double(digits, exponent, out)) {
+        return false;
+    }
+    *out = negative ? -*out : *out;
+    return true;
+}
+
 bool number_parse_double(struct bytes b, double *out) {
     char text[REAL_TEXT_MAX];
+    if (b.len < sizeof(text) && parse_decimal(b, out)) {
+        return true;
+    }
     if (b.len == 0 || b.len >= sizeof(text)) {
         return false;
     }
@@ -128,77 +200,11 @@ size_t number_format_real(char *out, long double v) {
     return len;
 }
 
-/* 10^k, exact: 5^27 < 2^63. */
-#define POWER_MAX 27
-static const long double powers[POWER_MAX + 1] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
-                                                  1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
-                                                  1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
-                                                  1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
-
-/* The usual case of shortest_digits: v, scaled by one exact power of ten into an integer of 15 to 17 digits, reads back.
- * One rounding in 64 bits or more, checked by strtod at the end. 0: not found this way. 140 ns, where printf and strtod
- * for each number of digits take 900. */
-static int shortest_digits_fast(double v, char *digits, int *scale) {
-    int exponent2;
-    frexp(v, &exponent2);
-    int exponent = (int)floor((exponent2 - 1) * 0.30102999566398120);
-    if (exponent < -10 || exponent > POWER_MAX - 1) {
-        return 0;
-    }
-    if (exponent >= 0 ? v >= powers[exponent + 1] : v * powers[-exponent - 1] >= 1) {
-        exponent++; /* the estimate is one short at times */
-    }
-    /* Half a step between doubles around v, and a little for the roundings below. */
-    long double reach = ldexpl(1.001L, exponent2 - DBL_MANT_DIG - 1);
-    for (int n = DBL_DIG; n <= REAL_DIGITS_MAX; n++) {
-        int shift = n - 1 - exponent;
-        long double power = powers[shift < 0 ? -shift : shift];
-        long double scaled = rintl(shift < 0 ? v / power : v * power);
-        long double back = shift < 0 ? scaled * power : scaled / power;
-        if (fabsl(back - v) > reach) {
-            continue;
-        }
-        int len = (int)number_format_u64(digits, (uint64_t)scaled);
-        char text[REAL_DIGITS_MAX + 16];
-        memcpy(text, digits, (size_t)len);
-        text[len] = 'e';
-        text[len + 1 + (int)number_format_i64(text + len + 1, -shift)] = '\0';
-        if (strtod(text, NULL) != v) {
-            continue;
-        }
-        *scale = -shift;
-        while (len > 1 && digits[len - 1] == '0') {
-            len--;
-            ++*scale;
-        }
-        return len;
-    }
-    return 0;
-}
-
-/* A double as digits x 10^scale: the fewest significant digits that read back as v, no trailing
- * zeros. v is finite and positive. The count of digits; at most 17. */
+/* A double as digits x 10^scale without trailing zeros; finite and positive. The count of digits. */
 static int shortest_digits(double v, char *digits, int *scale) {
-    int fast_len = shortest_digits_fast(v, digits, scale);
-    if (LIKELY(fast_len > 0)) {
-        return fast_len;
-    }
-    char text[REAL_DIGITS_MAX + 16];
-    /* 15 digits always survive in a normal double, so trying begins there; denormals hold fewer. */
-    for (int n = v < DBL_MIN ? 1 : DBL_DIG; n <= REAL_DIGITS_MAX; n++) {
-        snprintf(text, sizeof(text), "%.*e", n - 1, v);
-        if (strtod(text, NULL) == v) {
-            break;
-        }
-    }
-    char *exponent = strchr(text, 'e');
-    int len = 0;
-    for (char *p = text; p < exponent; p++) {
-        if (*p != '.') {
-            digits[len++] = *p;
-        }
-    }
-    *scale = atoi(exponent + 1) + 1 - len;
+    struct decimal d = decimal_shortest(v);
+    int len = (int)number_format_u64(digits, d.digits);
+    *scale = d.scale;
     while (len > 1 && digits[len - 1] == '0') {
         len--;
         ++*scale;

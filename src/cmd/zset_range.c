@@ -32,6 +32,9 @@ struct run {
  * double's range (infinity, 0) are taken, unlike in scores. */
 static bool parse_loose_double(struct bytes b, double *out) {
     char text[NUMBER_REAL_MAX_LEN], *end;
+    if (number_parse_double(b, out)) {
+        return true;
+    }
     if (b.len >= sizeof(text)) {
         return false;
     }

@@ -226,9 +226,128 @@ static void doubles_print_short_and_read_back(void **state) {
             continue;
         }
         size_t len = number_format_double(out, v);
-        assert_true(len <= sizeof(out));
+        assert_true(len < sizeof(out));
         assert_true(number_parse_double(BYTES(out, len), &back));
         assert_true(back == v);
+        out[len] = '\0';
+        assert_true(strtod(out, NULL) == v);
+    }
+}
+
+static size_t significant(const char *text, size_t len) {
+    size_t count = 0, zeros = 0;
+    for (size_t i = 0; i < len && text[i] != 'e'; i++) {
+        if (text[i] >= '0' && text[i] <= '9' && (count > 0 || text[i] != '0')) {
+            count++;
+            zeros = text[i] == '0' ? zeros + 1 : 0;
+        }
+    }
+    return count - zeros;
+}
+
+/* Against printf with one digit more until it reads back: never longer, and no further from v. */
+static void prints_no_more_digits_than_needed(double v) {
+    char out[32], text[40];
+    int want = 1;
+    for (; want < 17; want++) {
+        snprintf(text, sizeof(text), "%.*e", want - 1, v);
+        if (strtod(text, NULL) == v) {
+            break;
+        }
+    }
+    snprintf(text, sizeof(text), "%.*e", want - 1, v);
+    size_t len = number_format_double(out, v);
+    out[len] = '\0';
+    size_t digits = significant(out, len);
+    if (strtod(out, NULL) != v || digits > (size_t)want) {
+        fail_msg("%.17g printed '%s', printf '%s'", v, out, text);
+    }
+    long double off = fabsl(strtold(out, NULL) - v), other = fabsl(strtold(text, NULL) - v);
+    if (digits == (size_t)want && off > other * 1.0001L) {
+        fail_msg("%.17g printed '%s', which is further away than '%s'", v, out, text);
+    }
+}
+
+static void doubles_print_the_shortest_form(void **state) {
+    struct rng rng;
+    rng_init(&rng, 12);
+    for (int exponent = -1074; exponent <= 1023;
+         exponent++) { /* each power of two and its neighbours */
+        double v = ldexp(1, exponent);
+        if (v != floor(v) || v > 4611686018427387904.0) { /* whole numbers are written in full */
+            prints_no_more_digits_than_needed(v);
+            prints_no_more_digits_than_needed(nextafter(v, 0) > 0 ? nextafter(v, 0) : v);
+            prints_no_more_digits_than_needed(nextafter(v, HUGE_VAL));
+        }
+    }
+    for (size_t i = 0; i < 20000; i++) {
+        prints_no_more_digits_than_needed((double)(rng_next(&rng) >> 11) * 0x1p-53 * 1e6 + 1e-9);
+        prints_no_more_digits_than_needed((double)rng_below(&rng, 1000000) / 1000 + 1e-4);
+    }
+}
+
+static void expect_as_strtod(const char *text) {
+    double v;
+    double want = strtod(text, NULL);
+    bool good = number_parse_double(bytes_from_cstr(text), &v);
+    if (isinf(want)) {
+        assert_false(good);
+    } else if (!good ? want != 0 : v != want || signbit(v) != signbit(want)) {
+        fail_msg("'%s' read as %.17g, strtod says %.17g", text, good ? v : (double)NAN, want);
+    }
+}
+
+/* Every power of ten, digits of every length; and what lies at or near the middle between two doubles. */
+static void doubles_read_as_strtod_reads_them(void **state) {
+    static const char *const cases[] = {"9007199254740993",
+                                        "9007199254740995",
+                                        "9007199254740992.9999",
+                                        "9007199254740993.0001",
+                                        "1.00000000000000011102230246251565",
+                                        "2.2250738585072011e-308",
+                                        "2.2250738585072014e-308",
+                                        "4.9e-324",
+                                        "2.4e-324",
+                                        "1.7976931348623157e308",
+                                        "1.7976931348623158e+308",
+                                        "0.0e5",
+                                        "-0",
+                                        "-0.0",
+                                        ".5",
+                                        "5.",
+                                        "+7",
+                                        "00012.50",
+                                        "9999999999999999999",
+                                        "18446744073709551616",
+                                        "123456789012345678901234567890",
+                                        "0.000000000000000000000000000000000000000000000000123",
+                                        "1e22",
+                                        "1e23",
+                                        "8.5e-1",
+                                        "1E5",
+                                        "179769313486231580793e288",
+                                        "1e-400",
+                                        "1e32768"};
+    struct rng rng;
+    char text[64];
+    rng_init(&rng, 13);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        expect_as_strtod(cases[i]);
+    }
+    for (int exponent = -345; exponent <= 310; exponent++) {
+        for (unsigned shift = 0; shift < 64; shift++) {
+            snprintf(text, sizeof(text), "%s%llue%d", shift & 1 ? "-" : "",
+                     (unsigned long long)(rng_next(&rng) >> shift), exponent);
+            expect_as_strtod(text);
+        }
+    }
+    for (size_t i = 0; i < 20000; i++) { /* scores as they are mostly written */
+        double v = (double)(rng_next(&rng) >> 11) * 0x1p-53 * 1e6;
+        snprintf(text, sizeof(text), "%.*g", (int)rng_below(&rng, 19) + 1, v);
+        expect_as_strtod(text);
+        double next = nextafter(v, HUGE_VAL);
+        snprintf(text, sizeof(text), "%.19g", v + (next - v) / 2);
+        expect_as_strtod(text);
     }
 }
 
@@ -280,6 +399,8 @@ int main(void) {
         cmocka_unit_test(what_a_real_prints_reads_back),
         cmocka_unit_test(parse_double_refuses_what_zadd_refuses),
         cmocka_unit_test(doubles_print_short_and_read_back),
+        cmocka_unit_test(doubles_print_the_shortest_form),
+        cmocka_unit_test(doubles_read_as_strtod_reads_them),
         cmocka_unit_test(sizes_take_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
