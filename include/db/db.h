@@ -126,6 +126,10 @@ void db_expect(struct db *db, uint64_t keys);
 void dbset_flush(struct dbset *set, size_t number);
 void dbset_swap(struct dbset *set, size_t a, size_t b);
 
+/* Make the databases of fresh, as many, those of set, and free fresh. The old ones go as in
+ * dbset_flush. Nothing of fresh may wait to be freed; set keeps its clock, settings and counters. O(count). */
+void dbset_take(struct dbset *set, struct dbset *fresh);
+
 /* Visit keys from cursor on (see swiss_scan), expired ones left out. fn may not write. */
 typedef void (*db_visit)(void *arg, struct entry *e);
 uint64_t db_scan(struct db *db, uint64_t cursor, size_t want, db_visit fn, void *arg);

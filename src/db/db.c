@@ -71,6 +71,17 @@ void dbset_swap(struct dbset *set, size_t a, size_t b) {
     set->dbs[b] = db;
 }
 
+void dbset_take(struct dbset *set, struct dbset *fresh) {
+    assert(set->count == fresh->count && fresh->reap_first == NULL);
+    for (size_t i = 0; i < set->count; i++) {
+        reaper_take_db(set, set->dbs[i]);
+        set->dbs[i] = fresh->dbs[i];
+        set->dbs[i]->set = set;
+    }
+    free(fresh->dbs);
+    free(fresh);
+}
+
 uint64_t db_count(const struct db *db) {
     return swiss_count(&db->index);
 }

@@ -382,6 +382,49 @@ static void databases_swap(void **state) {
     destroy(&f);
 }
 
+static void a_fresh_set_takes_the_place_of_the_live_one(void **state) {
+    struct fixture f;
+    struct dbset *fresh;
+    struct entry e;
+    create(&f, SMALL_CHUNK, 128, 64);
+    fill_with_everything(f.set->dbs[1]);
+    put_number(f.set->dbs[0], 1, NOW + 10);
+    assert_int_equal(dbset_create(&f.set->env, DATABASES, &fresh), ST_OK);
+    fresh->now_ms = NOW - 1;
+    put_number(fresh->dbs[0], 2, NOW + 20);
+    fill_with_everything(fresh->dbs[2]);
+    uint64_t keys = db_count(fresh->dbs[2]);
+    dbset_take(f.set, fresh);
+    assert_int_equal(f.set->reap_count, DATABASES);
+    assert_true(find_number(f.set->dbs[0], 2, &e));
+    assert_ptr_equal(e.db->set, f.set);
+    assert_false(find_number(f.set->dbs[0], 1, &e));
+    assert_int_equal(db_count(f.set->dbs[1]), 0);
+    assert_int_equal(db_count(f.set->dbs[2]), keys);
+    assert_true(reaper_run(f.set, 1));
+    put_number(f.set->dbs[1], 7, DB_NO_EXPIRY);
+    f.set->now_ms = NOW + 30;
+    assert_false(db_expire_due(f.set->dbs[0], 9));
+    assert_int_equal(f.set->stats.expired, 1);
+    assert_false(reaper_run(f.set, SIZE_MAX));
+    destroy(&f);
+}
+
+static void a_fresh_set_is_taken_without_memory_too(void **state) {
+    struct fixture f;
+    struct dbset *fresh;
+    struct entry e;
+    create(&f, SMALL_CHUNK, 128, 64);
+    fill_with_everything(f.set->dbs[1]);
+    assert_int_equal(dbset_create(&f.set->env, DATABASES, &fresh), ST_OK);
+    put_number(fresh->dbs[1], 2, NOW + 20);
+    account_fail_after(1);
+    dbset_take(f.set, fresh);
+    account_fail_after(0);
+    assert_true(find_number(f.set->dbs[1], 2, &e));
+    destroy(&f);
+}
+
 static void a_set_that_cannot_be_made_leaves_nothing(void **state) {
     struct fixture f;
     create(&f, LARGE_CHUNK, 128, 64);
@@ -454,6 +497,8 @@ int main(void) {
         cmocka_unit_test(big_values_are_freed_in_the_background),
         cmocka_unit_test(a_set_can_end_with_work_left),
         cmocka_unit_test(databases_swap),
+        cmocka_unit_test(a_fresh_set_takes_the_place_of_the_live_one),
+        cmocka_unit_test(a_fresh_set_is_taken_without_memory_too),
         cmocka_unit_test(a_set_that_cannot_be_made_leaves_nothing),
         cmocka_unit_test(churn_with_expiries_stays_lean_and_right),
     };
