@@ -3,11 +3,13 @@
  * that no bad file costs the data that is there.
  *
  *   name        a file of the working directory, without a slash: what a client may give
- *   temporary   "temp-<pid>.rdb" beside it while it is written
+ *   temporary   "temp-<pid>.rdb" beside it while it is written, locked (flock) by who writes it
  *
- * Writing: temporary, fsync, rename, fsync of the directory. On any failure the temporary is
- * removed, the old file is as it was, and error says what failed, on which path, and why. A process
- * that is killed leaves its temporary; snapshot_remove_stale clears those away at the next start.
+ * Writing: temporary, fsync, rename, fsync of the directory. A file that is no RDB file is not
+ * replaced. On any failure the temporary is removed, the old file is as it was (unless it was the
+ * directory's fsync: then the new one is there and may not outlive a power cut), and error says what
+ * failed, on which path, and why. A process that is killed leaves its temporary;
+ * snapshot_remove_stale clears those away at the next start.
  *
  * Reading: into a fresh set of databases, which is handed over only when the file was good to its
  * last byte, checksum included. Until then the memory of both is needed. */
@@ -17,7 +19,7 @@
 #include "persist/reader.h"
 #include "persist/writer.h"
 
-#define SNAPSHOT_ERROR_LEN 512
+#define SNAPSHOT_ERROR_LEN 1024 /* the path, as much of it as fits, and the reason in full */
 
 /* Advice on how far a file has got: bytes and keys so far. false stops the work with ST_CLOSED. */
 typedef bool (*snapshot_progress)(void *arg, uint64_t bytes, uint64_t keys);
@@ -54,15 +56,18 @@ MUST_CHECK enum status snapshot_load(const char *path, const struct type_env *en
                                      struct dbset **fresh, struct reader_report *report,
                                      char error[SNAPSHOT_ERROR_LEN]);
 
-/* Read path to its end and keep nothing: --check-rdb. Errors as snapshot_load. */
-MUST_CHECK enum status snapshot_check(const char *path, const struct snapshot_load_options *options,
+/* Read path to its end and keep nothing: --check-rdb. Needs the memory of its largest key. Errors as
+ * snapshot_load. */
+MUST_CHECK enum status snapshot_check(const char *path, const struct type_env *env,
+                                      const struct snapshot_load_options *options,
                                       struct reader_report *report, char error[SNAPSHOT_ERROR_LEN]);
 
-/* Whether a client may name a file so: 1 to 255 bytes, no slash, no NUL, not "." or "..". */
+/* Whether a client may name a file so: 1 to 255 bytes, no slash, no NUL, not "." or "..", not the
+ * name of a temporary. */
 bool snapshot_name_ok(struct bytes name);
 
-/* Remove temporaries of the working directory whose process is gone, and the temporary of pid when
- * it is not 0. Returns how many. */
+/* Remove temporaries of the working directory that nobody has locked and whose process is gone, or is
+ * this one (so not while it writes one), or is pid: a child that has ended. Returns how many. */
 size_t snapshot_remove_stale(int64_t pid);
 
 #endif
