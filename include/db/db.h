@@ -85,8 +85,10 @@ enum db_touch { DB_TOUCH, DB_NO_TOUCH };
 bool db_find(struct db *db, struct bytes key, uint64_t hash, enum db_touch touch,
              struct entry *out);
 
-/* Seconds since the last access that was noted. */
+/* Seconds since the last access that was noted; and note one that long ago, DB_IDLE_MAX at most. */
+#define DB_IDLE_MAX 0xFFFFFF
 int64_t entry_idle_seconds(const struct entry *e);
+void entry_set_idle_seconds(struct entry *e, uint64_t seconds);
 
 /* ---- writing ------------------------------------------------------------------------------- */
 

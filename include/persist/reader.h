@@ -24,7 +24,8 @@ struct reader_key {
     uint64_t hash; /* hash_bytes(key) */
     enum value_type type;
     struct value_image *image;
-    int64_t expire_ms; /* DB_NO_EXPIRY when none */
+    int64_t expire_ms;     /* DB_NO_EXPIRY when none */
+    uint64_t idle_seconds; /* since its last access, 0 when the file does not say */
 };
 
 struct reader_target {
@@ -88,8 +89,9 @@ void reader_into_dbset(struct reader_dbset *to, struct dbset *set, struct reader
 void reader_into_nothing(const struct type_env *env, struct reader_target *target);
 
 /* RESTORE: a value out of a payload of writer_payload or of a Redis up to RDB version 12. On ST_OK
- * the image is the caller's, and its bytes may lie in hold or in the payload. ST_CORRUPT: the version,
- * the checksum or the bytes are not right; ST_UNSUPPORTED; ST_NOMEM. error as in the report. */
+ * the image is the caller's, and its bytes may lie in hold or in the payload. ST_SYNTAX: the version
+ * or the checksum is not right, nothing else was looked at; ST_CORRUPT: the bytes are not;
+ * ST_UNSUPPORTED; ST_NOMEM. error as in the report. */
 MUST_CHECK enum status reader_payload(struct bytes payload, const struct type_env *env,
                                       struct buf *hold, enum value_type *type,
                                       struct value_image *image, char error[READER_ERROR_LEN]);

@@ -58,4 +58,7 @@ void writer_get_stats(const struct writer *w, struct writer_stats *out);
 /* DUMP: a value as a payload that RESTORE takes, appended to out. ST_NOMEM: out as before. */
 MUST_CHECK enum status writer_payload(const struct value *v, bool compress, struct buf *out);
 
+/* Bytes a value takes in a file, its type and its key's name aside. ST_NOMEM. */
+MUST_CHECK enum status writer_value_bytes(const struct value *v, bool compress, uint64_t *bytes);
+
 #endif

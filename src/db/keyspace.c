@@ -127,6 +127,11 @@ int64_t entry_idle_seconds(const struct entry *e) {
     return (int64_t)((access_now(e->db) - then) & RECORD_ACCESS_MASK);
 }
 
+void entry_set_idle_seconds(struct entry *e, uint64_t seconds) {
+    uint32_t ago = (uint32_t)(seconds < DB_IDLE_MAX ? seconds : DB_IDLE_MAX);
+    record_set_access(record_at(e->db, e->ref), access_now(e->db) - ago);
+}
+
 /* ---- adding -------------------------------------------------------------------------------- */
 
 static enum status expiry_insert(struct db *db, int64_t expire_ms, uint64_t ref) {

@@ -13,6 +13,7 @@
 #define RECORD_KEY_BOXED 0x40
 #define RECORD_HEAD_LEN 4
 #define RECORD_ACCESS_MASK 0xFFFFFFu
+static_assert(DB_IDLE_MAX == RECORD_ACCESS_MASK, "as far back as the access time goes");
 
 /* The most a record holds beside its value. A value grows in a record only as far as this leaves
  * room, so that any name and an expiry can be given to it later. */

@@ -118,8 +118,16 @@ bool reader_flush(struct reader *r) {
     return true;
 }
 
+/* What stands before a key. */
+struct key_head {
+    int64_t expire_ms;
+    uint64_t idle_seconds;
+};
+
+static const struct key_head no_head = {.expire_ms = DB_NO_EXPIRY};
+
 /* The current key's value is complete. */
-static bool queue(struct reader *r, int64_t expire_ms) {
+static bool queue(struct reader *r, const struct key_head *head) {
     struct waiting *w = r->at;
     if (w->build.v.type != VALUE_STRING) {
         value_image_of(&w->build.v, &w->image);
@@ -127,7 +135,8 @@ static bool queue(struct reader *r, int64_t expire_ms) {
     w->out.type = w->build.v.type;
     w->out.key = buf_bytes(&w->key);
     w->out.image = &w->image;
-    w->out.expire_ms = expire_ms;
+    w->out.expire_ms = head->expire_ms;
+    w->out.idle_seconds = head->idle_seconds;
     w->out.hash = hash_bytes(w->out.key);
     if (r->target->prefetch != NULL) {
         r->target->prefetch(r->target->arg, w->out.hash, false);
@@ -154,19 +163,17 @@ static bool get_key(struct reader *r, struct bytes *out) {
     return !key->failed || fault(r, ST_NOMEM, "out of memory");
 }
 
-static bool get_pair(struct reader *r, unsigned char type, int64_t *expiry) {
+static bool get_pair(struct reader *r, unsigned char type, const struct key_head *head) {
     struct bytes key;
-    int64_t expire_ms = *expiry;
     bool kept;
-    *expiry = DB_NO_EXPIRY;
     r->at = current(r);
     r->at->off = input_off(&r->in);
     buf_clear(&r->at->key);
     if (!get_key(r, &key) || !get_value(r, type, &kept)) {
         return false;
     }
-    if (kept && !is_due(r, expire_ms)) {
-        return queue(r, expire_ms);
+    if (kept && !is_due(r, head->expire_ms)) {
+        return queue(r, head);
     }
     r->report->expired += kept;
     if (kept && r->at->build.v.type == VALUE_STRING) {
@@ -241,6 +248,11 @@ static bool get_lens(struct reader *r, const char *what, size_t count) {
     return true;
 }
 
+static bool get_idle(struct reader *r, uint64_t *seconds) {
+    reading(r, "idle time");
+    return get_len(r, seconds);
+}
+
 static bool get_frequency(struct reader *r) {
     unsigned char frequency;
     reading(r, "access frequency");
@@ -259,7 +271,7 @@ static bool get_module_aux(struct reader *r) {
 
 /* Sections until the end mark. */
 static bool get_sections(struct reader *r) {
-    int64_t expiry = DB_NO_EXPIRY; /* of the next key */
+    struct key_head head = no_head; /* of the next key */
     uint64_t number = 0;
     bool ok = select_db(r, 0, 0, 0);
     while (ok) {
@@ -279,10 +291,10 @@ static bool get_sections(struct reader *r) {
             break;
         case RDB_OP_EXPIRE_S:
         case RDB_OP_EXPIRE_MS:
-            ok = get_expire(r, op == RDB_OP_EXPIRE_S, &expiry);
+            ok = get_expire(r, op == RDB_OP_EXPIRE_S, &head.expire_ms);
             break;
         case RDB_OP_IDLE:
-            ok = get_lens(r, "idle time", 1);
+            ok = get_idle(r, &head.idle_seconds);
             break;
         case RDB_OP_FREQ:
             ok = get_frequency(r);
@@ -301,7 +313,8 @@ static bool get_sections(struct reader *r) {
             ok = get_module_aux(r);
             break;
         default:
-            ok = get_pair(r, op, &expiry);
+            ok = get_pair(r, op, &head);
+            head = no_head;
         }
     }
     return false;
@@ -466,7 +479,7 @@ enum status reader_payload(struct bytes payload, const struct type_env *env, str
     struct reader_target target;
     if (!check_footer(payload, &value)) {
         snprintf(error, READER_ERROR_LEN, "version or checksum of the payload are wrong");
-        return ST_CORRUPT;
+        return ST_SYNTAX;
     }
     struct reader_options options = {
         .read = read_bytes, .arg = &value, .total_bytes = value.len, .keep_expired = true};

@@ -29,7 +29,11 @@ static enum status into_add(void *arg, const struct reader_key *key) {
     if (db_find(to->db, key->key, key->hash, DB_NO_TOUCH, &e)) {
         return ST_EXISTS;
     }
-    return db_add(to->db, key->key, key->hash, key->type, key->image, key->expire_ms, &e);
+    enum status st = db_add(to->db, key->key, key->hash, key->type, key->image, key->expire_ms, &e);
+    if (st == ST_OK && key->idle_seconds != 0) {
+        entry_set_idle_seconds(&e, key->idle_seconds);
+    }
+    return st;
 }
 
 void reader_into_dbset(struct reader_dbset *to, struct dbset *set, struct reader_target *target) {

@@ -281,6 +281,18 @@ static enum status append_to_buf(void *arg, const char *ptr, size_t len) {
     return ST_OK;
 }
 
+/* A type and its value to a sink. NULL: out of memory; what else fails is in w->st. */
+static struct writer *write_value(const struct writer_options *options, const struct value *v) {
+    struct writer *w;
+    if (writer_create(options, &w) != ST_OK) {
+        return NULL;
+    }
+    enum rdb_type type = put_value_type(v);
+    put_byte(w, (unsigned char)type);
+    put_value(w, v, type);
+    return w;
+}
+
 enum status writer_payload(const struct value *v, bool compress, struct buf *out) {
     size_t len_before = out->len;
     struct writer_options options = {.write = append_to_buf,
@@ -288,24 +300,38 @@ enum status writer_payload(const struct value *v, bool compress, struct buf *out
                                      .buffer_bytes = RDB_LISTPACK_BYTES_MAX,
                                      .compress = compress,
                                      .checksum = true};
-    struct writer *w;
-    enum status st = writer_create(&options, &w);
-    if (st != ST_OK) {
-        return st;
+    struct writer *w = write_value(&options, v);
+    if (w == NULL) {
+        return ST_NOMEM;
     }
-    enum rdb_type type = put_value_type(v);
-    put_byte(w, (unsigned char)type);
-    put_value(w, v, type);
     put_byte(w, RDB_WRITE_VERSION & 0xFF);
     put_byte(w, RDB_WRITE_VERSION >> 8);
     if (put_flush(w)) {
         put_u64(w, w->crc);
         put_flush(w);
     }
-    st = w->st;
+    enum status st = w->st;
     writer_destroy(w);
     if (st != ST_OK) {
         out->len = len_before;
     }
+    return st;
+}
+
+static enum status drop_bytes(void *arg, const char *ptr, size_t len) {
+    return ST_OK;
+}
+
+enum status writer_value_bytes(const struct value *v, bool compress, uint64_t *bytes) {
+    struct writer_options options = {
+        .write = drop_bytes, .buffer_bytes = RDB_LISTPACK_BYTES_MAX, .compress = compress};
+    struct writer *w = write_value(&options, v);
+    if (w == NULL) {
+        return ST_NOMEM;
+    }
+    put_flush(w);
+    enum status st = w->st;
+    *bytes = w->sunk_bytes - 1; /* the type */
+    writer_destroy(w);
     return st;
 }

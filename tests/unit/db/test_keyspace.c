@@ -282,6 +282,12 @@ static void idle_seconds_count_from_the_last_touch(void **state) {
     assert_int_equal(entry_idle_seconds(&e), 3600 * 24 * 100);
     assert_int_equal(entry_set_expiry(&e, f.set->now_ms + 9), ST_OK);
     assert_int_equal(entry_idle_seconds(&e), 3600 * 24 * 100);
+    entry_set_idle_seconds(&e, 77);
+    assert_int_equal(entry_idle_seconds(&e), 77);
+    f.set->now_ms += 3000;
+    assert_int_equal(entry_idle_seconds(&e), 80);
+    entry_set_idle_seconds(&e, UINT64_MAX);
+    assert_int_equal(entry_idle_seconds(&e), DB_IDLE_MAX);
     assert_int_equal(f.set->stats.hits, 1);
     assert_false(db_find(db, BYTES_LIT("x"), hash_bytes(BYTES_LIT("x")), DB_TOUCH, &e));
     assert_false(db_find(db, BYTES_LIT("x"), hash_bytes(BYTES_LIT("x")), DB_NO_TOUCH, &e));

@@ -201,6 +201,24 @@ static void files_hold_what_their_texts_say(void **state) {
     assert_int_equal(total_bytes(), 0);
 }
 
+static int64_t idle_of(struct store *s, struct bytes key) {
+    struct entry e;
+    assert_true(db_find(s->set->dbs[0], key, hash_bytes(key), DB_NO_TOUCH, &e));
+    return entry_idle_seconds(&e);
+}
+
+static void idle_times_come_along(void **state) {
+    struct store s;
+    struct reader_report report;
+    struct bytes file = fixture("old_9", ".rdb");
+    store_create(&s);
+    assert_int_equal(read_bytes_into(&s, file, SIZE_MAX, true, NULL, &report), ST_OK);
+    assert_int_equal(idle_of(&s, BYTES_LIT("idle")), 1000);
+    assert_int_equal(idle_of(&s, BYTES_LIT("frequent")), 0);
+    store_destroy(&s);
+    free((void *)(uintptr_t)file.ptr);
+}
+
 static void what_is_not_built_is_refused_by_name_or_skipped(void **state) {
     struct store s;
     struct reader_report report;
@@ -225,6 +243,7 @@ static void what_is_not_built_is_refused_by_name_or_skipped(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_hold_what_their_texts_say),
+        cmocka_unit_test(idle_times_come_along),
         cmocka_unit_test(what_is_not_built_is_refused_by_name_or_skipped),
     };
     hash_setup_seed(1);

@@ -187,7 +187,7 @@ static void copy_by_payload(void *arg, struct entry *e) {
         payload.ptr[payload.len / 2] ^= 4;
         assert_int_equal(
             reader_payload(buf_bytes(&payload), &p->to->set->env, &hold, &type, &image, error),
-            ST_CORRUPT);
+            ST_SYNTAX);
         buf_deinit(&payload);
         buf_deinit(&hold);
     }
