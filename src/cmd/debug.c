@@ -5,6 +5,7 @@
 
 #include "cmd/args.h"
 #include "cmd/lookup.h"
+#include "dump_priv.h"
 #include "handlers_priv.h"
 
 static bool allowed(struct call *call) {
@@ -42,10 +43,17 @@ static void debug_object(struct call *call) {
         return;
     }
     char text[256];
+    uint64_t bytes;
+    enum status st = writer_value_bytes(&e.value, DUMP_COMPRESS, &bytes);
+    if (st != ST_OK) {
+        args_status_error(call, st);
+        return;
+    }
     snprintf(text, sizeof(text),
-             "Value at:%p refcount:1 encoding:%s memory:%zu lru_seconds_idle:%lld",
-             (void *)e.value.data, value_encoding_name(&e.value), entry_memory(&e),
-             (long long)entry_idle_seconds(&e));
+             "Value at:%p refcount:1 encoding:%s serializedlength:%llu memory:%zu "
+             "lru_seconds_idle:%lld",
+             (void *)e.value.data, value_encoding_name(&e.value), (unsigned long long)bytes,
+             entry_memory(&e), (long long)entry_idle_seconds(&e));
     reply_simple(&call->reply, text);
 }
 

@@ -195,6 +195,22 @@ static const struct text patterns[] = {
     TEXT("*1"),       TEXT("f*9"), TEXT(""),      TEXT("[a-"),       TEXT("**"),     TEXT("s[0-9"),
     TEXT("bin*\xff"), TEXT("?"),   TEXT("\\[x]"), TEXT("[z-a]*"),    TEXT("f[1-3]*")};
 
+/* clang-format off */
+/* DUMPs of redis 7.0, of every type, and damaged ones. */
+static const struct text payloads[] = {
+    TEXT("\x00\x05hello\x0a\x00""cr\xdfve4\x20\x0a"),
+    TEXT("\x00\xc1""90\x0a\x00\x9d\x94\xea\x27\x93\xfc\x08\xb9"),
+    TEXT("\x12\x01\x02\x0e\x0e\x00\x00\x00\x03\x00\x01\x01\x02\x01\x81""a\x02\xff\x0a\x00\xcc\x0f\xc6\x88\xab\xd7Yi"),
+    TEXT("\x10\x12\x12\x00\x00\x00\x04\x00\x81""f\x02\x81v\x02\x81g\x02\x07\x01\xff\x0a\x00g\x0fs\xba""d\xa7\xf2\xa2"),
+    TEXT("\x0b\x0e\x02\x00\x00\x00\x03\x00\x00\x00\x01\x00\x02\x00\x03\x00\x0a\x00\xa5\x02\x5c\xe2mnM\x1b"),
+    TEXT("\x02\x02\x01""b\x01""a\x0a\x00u\xd9\x9d\x83^\xf8_e"),
+    TEXT("\x11\x14\x14\x00\x00\x00\x04\x00\x81""a\x02\x01\x01\x81""b\x02\x83""2.5\x04\xff\x0a\x00\xd4Ln\xa4\xf6""D\xd9\xd7"),
+    TEXT("\x00\x05hellO\x0a\x00""cr\xdfve4\x20\x0a"),
+    TEXT("\x00\x05hello"),
+    TEXT(""),
+};
+/* clang-format on */
+
 static const struct text junk[] = {
     TEXT("foo"),     TEXT("NX"),      TEXT("XX"),   TEXT("GET"),        TEXT("EX"),
     TEXT("MATCH"),   TEXT("COUNT"),   TEXT("DB"),   TEXT("REPLACE"),    TEXT("GT"),
@@ -283,6 +299,9 @@ static const struct row rows[] = {
     {6, COMPARE_EXACT, "{EXISTS|TOUCH} %k+", false},
     {8, COMPARE_EXACT, "TYPE %k", false},
     {8, COMPARE_EXACT, "{RENAME|RENAMENX} %k %k", false},
+    {3, COMPARE_TYPE, "DUMP %k", false},
+    {8, COMPARE_EXACT, "RESTORE %k {0|0|%E|-1|x} %D {|REPLACE|REPLACE|REPLACE|REPLACE IDLETIME 5|REPLACE FREQ 5|IDLETIME|FREQ 256|REPLACE %w}", false},
+    {3, COMPARE_EXACT, "RESTORE %k {0|%A} %D ABSTTL {|REPLACE|REPLACE}", false},
     {10, COMPARE_EXACT, "COPY %k %k {|||DB %d|REPLACE|DB %d REPLACE|REPLACE REPLACE|%w|DB}", false},
     {6, COMPARE_EXACT, "MOVE %k %d", false},
     {4, COMPARE_SORTED, "KEYS %p", false},
@@ -759,6 +778,9 @@ static void add_special(struct gen *g, struct command *cmd, char what) {
         break;
     case 'r':
         ADD_PICK(g, cmd, rand_counts);
+        break;
+    case 'D':
+        ADD_PICK(g, cmd, payloads);
         break;
     case 'd':
         ADD_PICK(g, cmd, databases);

@@ -11,7 +11,7 @@
  *   %q key of a sorted set whose scores are all 0: order by member means something there only
  *   %L number of LIMIT or rank   %g weight
  *   %i integer to add   %F float to add   %o offset   %n small count   %r HRANDFIELD count
- *   %d database    %p pattern   %w junk word   %l up to 100 KB
+ *   %d database    %D a DUMP   %p pattern   %w junk word   %l up to 100 KB
  *   %e relative s   %E relative ms   %a absolute s   %A absolute ms
  *   %b, %B      absolute s and ms for SET, never past: redis 7.0 counts such a key in DBSIZE until
  *               its expiry cycle meets it, which depends on the clock
