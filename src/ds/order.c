@@ -19,7 +19,7 @@ static uint32_t slots_upto(const uint64_t *keys, uint32_t n, uint64_t key) {
     const uint64_t *at = keys;
     while (n > 1) {
         uint32_t half = n / 2;
-        at = at[half - 1] <= key ? at + half : at;
+        at += half & BRANCHLESS_MASK(at[half - 1] <= key);
         n -= half;
     }
     return (uint32_t)(at - keys) + (n == 1 && *at <= key);

@@ -33,7 +33,7 @@ static uint32_t bound32(const uint32_t *keys, uint32_t n, uint32_t x, bool behin
     const uint32_t *at = keys;
     while (n > 1) {
         uint32_t half = n / 2;
-        at = (behind ? at[half - 1] <= x : at[half - 1] < x) ? at + half : at;
+        at += half & BRANCHLESS_MASK((at[half - 1] < x) | (behind & (at[half - 1] == x)));
         n -= half;
     }
     bool below = n == 1 && (behind ? *at <= x : *at < x);
@@ -61,7 +61,7 @@ static uint32_t bound64(const uint64_t *keys, uint32_t n, uint64_t x, bool behin
     const uint64_t *at = keys;
     while (n > 1) {
         uint32_t half = n / 2;
-        at = (behind ? at[half - 1] <= x : at[half - 1] < x) ? at + half : at;
+        at += half & BRANCHLESS_MASK((at[half - 1] < x) | (behind & (at[half - 1] == x)));
         n -= half;
     }
     bool below = n == 1 && (behind ? *at <= x : *at < x);

@@ -63,6 +63,10 @@ struct inner {
 static_assert(sizeof(struct inner) == 8, "inner header");
 static_assert(ORDER_BUILD_BATCH == LEAF_ENTRIES_MAX, "the builder collects one leaf");
 
+/* All ones or none: for steps of a search that no branch may decide. GCC makes a jump of "c ? a : b" there, which is
+ * mispredicted every other time. */
+#define BRANCHLESS_MASK(condition) (-(uint32_t)(condition))
+
 static inline uint64_t *inner_key(const struct inner *n) {
     return (uint64_t *)n->fields;
 }
