@@ -3,11 +3,12 @@
  *
  *   stage 1   find the row, hash the first key, prefetch its index group
  *   stage 2   prefetch the key's record
- *   stage 3   hash the first field, prefetch the collection's index group
- *   stage 4   prefetch the field's record
+ *   stage 3   prefetch the value: its object, or its bytes
+ *   stage 4   hash the member the row's plan names, prefetch its index group; or the leaf of a score
+ *   stage 5   prefetch the member's record
  *   execute   strictly in the order the commands came
  *
- * Stages 1 to 4 touch memory and change nothing; execution looks everything up again, so an earlier
+ * Stages 1 to 5 touch memory and change nothing; execution looks everything up again, so an earlier
  * command of the batch may move or delete anything. Group prefetching: Chen et al., SIGMOD 2004. */
 #ifndef CMD_DISPATCH_H
 #define CMD_DISPATCH_H
@@ -17,8 +18,8 @@
 #include "resp/parser.h"
 
 /* Enough accesses in flight to hide memory latency, few enough that what was prefetched is still in
- * the L1 cache. */
-#define DISPATCH_BATCH_MAX 128
+ * the L1 cache: measured in docs/design/010-dispatch.md. */
+#define DISPATCH_BATCH_MAX 64
 
 struct batch_item {
     struct client *client; /* NULL: the client went away */

@@ -5,7 +5,7 @@
  *   container   a row whose subcommands are rows of their own, named "container|sub"
  * ("client|kill") id          0 .. table_count() - 1, the row's place; counters kept beside the
  * table are indexed by it key spec    where keys stand among the arguments and what is done to them
- *   plan        which arguments are fields of a collection, so that a batch can prefetch them
+ *   plan        which arguments lead where in a collection, so that a batch can prefetch it
  *
  * Dispatch, arity checks, the COMMAND family, docs/commands.md and ACL categories come from here;
  * nothing about a command is stated elsewhere. Rows never change after table_setup, so pointers to
@@ -134,10 +134,13 @@ static inline bool key_spec_is_unknown(const struct key_spec *spec) {
     return spec->last == KEYS_UNKNOWN;
 }
 
-/* Fields of the collection at keys[0] stand at arguments first, first + step, ... up to last, as in
- * key_spec; first 0: none. Data for prefetching, never for execution. */
+/* What the command does with the value at keys[0], as far as its words tell: the argument that is a
+ * member or field, or the score where a range begins; 0: none, below 0: counted from the end, -1 the
+ * last. One of several members: handlers fetch them in groups. Data for prefetching (types/ahead.h),
+ * never for execution. */
 struct command_plan {
-    int8_t field_first, field_step, field_last;
+    int8_t member, score;
+    bool key_only; /* the value itself is not looked at */
 };
 
 enum arg_type {

@@ -5,11 +5,13 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/ticks.h"
 #include "cmd/block.h"
 #include "cmd/client.h"
 #include "cmd/context.h"
 #include "cmd/table.h"
+#include "types/ahead.h"
 
 /* Reply bytes that make a client's output worth sending before its batch is over. */
 #define FLUSH_EARLY_BYTES ((size_t)256 * 1024)
@@ -23,11 +25,10 @@ struct plan {
     const struct command *row;
     struct bytes *argv;
     struct db *db;
-    uint64_t key_hash, field_hash;
+    uint64_t key_hash;
     uint64_t ref; /* the key's likely record */
     bool has_key;
-    bool in_table; /* value has an index of its own */
-    struct value value;
+    struct ahead ahead;
 };
 
 /* ---- stages -------------------------------------------------------------------------------- */
@@ -42,7 +43,6 @@ static void stage_key(struct cmd_context *cx, const struct batch *b, struct plan
         int first = p->row ? p->row->keys[0].first : 0;
         p->has_key = first > 0 && (size_t)first < item->argc && item->client != NULL;
         p->ref = SWISS_NONE;
-        p->in_table = false;
         if (!p->has_key) {
             continue;
         }
@@ -62,38 +62,72 @@ static void stage_record(const struct batch *b, struct plan *plans) {
     }
 }
 
-static void stage_field(const struct batch *b, struct plan *plans) {
-    for (size_t i = 0; i < b->len; i++) {
-        struct plan *p = &plans[i];
-        int field = p->row ? p->row->plan.field_first : 0;
-        if (field == 0 || p->ref == SWISS_NONE || (size_t)field >= b->items[i].argc) {
-            continue;
-        }
-        db_peek_likely(p->db, p->ref, &p->value);
-        p->in_table = value_has_index(&p->value);
-        if (p->in_table) {
-            p->field_hash = hash_bytes(p->argv[field]);
-            value_prefetch_index(&p->value, p->field_hash);
-        }
+/* The argument a plan names, NULL when the line has none such. */
+static const struct bytes *planned(const struct plan *p, size_t argc, int at) {
+    size_t i = at < 0 ? argc - (size_t)-at : (size_t)at;
+    return at != 0 && i < argc && i > 0 ? &p->argv[i] : NULL;
+}
+
+/* A score as it stands in ranges too: "(1.5". Infinities lead to leaves that are warm anyway. */
+static bool read_score(struct bytes b, double *out) {
+    size_t skip = b.len > 0 && b.ptr[0] == '(';
+    size_t at = skip + (b.len > skip && b.ptr[skip] == '-');
+    bool digit = b.len > at && b.ptr[at] >= '0' && b.ptr[at] <= '9';
+    return digit && number_parse_double(BYTES(b.ptr + skip, b.len - skip), out);
+}
+
+/* What the command will do with its value, by the plan of its row. */
+static void look_ahead(struct plan *p, size_t argc) {
+    const struct command_plan *plan = &p->row->plan;
+    const struct bytes *member = planned(p, argc, plan->member);
+    const struct bytes *score = planned(p, argc, plan->score);
+    if (member != NULL) {
+        p->ahead.parts |= AHEAD_MEMBER;
+        p->ahead.hash = hash_bytes(*member);
+    }
+    if (score != NULL && read_score(*score, &p->ahead.score)) {
+        p->ahead.parts |= AHEAD_SCORE;
     }
 }
 
-static void stage_field_record(const struct batch *b, struct plan *plans) {
+/* The values, and who of them goes on to the stages behind; how many. */
+static size_t stage_value(const struct batch *b, struct plan *plans, const struct ahead **going) {
+    size_t count = 0;
     for (size_t i = 0; i < b->len; i++) {
-        if (plans[i].in_table) {
-            value_prefetch_record(&plans[i].value, plans[i].field_hash);
+        struct plan *p = &plans[i];
+        if (p->ref == SWISS_NONE || p->row->plan.key_only) {
+            continue;
         }
+        db_peek_likely(p->db, p->ref, &p->ahead.value);
+        ahead_prefetch(&p->ahead, AHEAD_STAGE_OBJECT);
+        p->ahead.parts = 0;
+        if (p->ahead.value.encoding == VALUE_HEAP) {
+            look_ahead(p, b->items[i].argc);
+        }
+        if (p->ahead.parts != 0) {
+            going[count++] = &p->ahead;
+        }
+    }
+    return count;
+}
+
+static void stage_ahead(const struct ahead **going, size_t count, enum ahead_stage stage) {
+    for (size_t i = 0; i < count; i++) {
+        ahead_prefetch(going[i], stage);
     }
 }
 
 static void run_stages(struct cmd_context *cx, const struct batch *b, struct plan *plans) {
+    const struct ahead *going[DISPATCH_BATCH_MAX];
     bool prefetch = b->len >= PREFETCH_MIN;
     stage_key(cx, b, plans, prefetch);
-    if (prefetch) {
-        stage_record(b, plans);
-        stage_field(b, plans);
-        stage_field_record(b, plans);
+    if (!prefetch) {
+        return;
     }
+    stage_record(b, plans);
+    size_t count = stage_value(b, plans, going);
+    stage_ahead(going, count, AHEAD_STAGE_INDEX);
+    stage_ahead(going, count, AHEAD_STAGE_RECORD);
 }
 
 /* ---- execution ----------------------------------------------------------------------------- */

@@ -481,11 +481,35 @@ static void random_line(struct rng *rng, char *line, size_t size) {
         "MOVE h%d 1",
         "OBJECT ENCODING h%d",
         "HGET k%d f%d",
+        "ZADD z%d %d m%d",
+        "ZADD z%d nx ch %d m%d",
+        "ZADD z%d x m%d", /* no score */
+        "ZADD z%d",
+        "ZADD h%d %d m%d",
+        "ZINCRBY z%d %d m%d",
+        "ZSCORE z%d m%d",
+        "ZSCORE h%d m%d",
+        "ZRANK z%d m%d",
+        "ZREM z%d m%d",
+        "ZRANGEBYSCORE z%d (%d +inf LIMIT 0 3",
+        "ZRANGEBYSCORE z%d ( %d",
+        "ZRANGEBYSCORE z%d -%d 1e400",
+        "ZRANGEBYSCORE h%d %d 9",
+        "ZCOUNT z%d -inf %d",
+        "ZREMRANGEBYSCORE z%d %d (%d",
+        "RENAME z%d h%d",
+        "SADD s%d m%d",
+        "SMOVE s%d s%d m%d",
+        "SMOVE z%d s%d m%d",
+        "SISMEMBER s%d m%d",
     };
     const char *form = forms[rng_below(rng, ARRAY_LEN(forms))];
     int a = (int)rng_below(rng, 12), b = (int)rng_below(rng, 12), c = (int)rng_below(rng, 12);
     if (strncmp(form, "SELECT", 6) == 0) {
         a %= 2;
+    }
+    if (strchr(form, 'm') != NULL && strchr(form, 'z') != NULL) {
+        c = (int)rng_below(rng, 30);
     }
     if (form[0] == 'H' && strchr(form, 'f') != NULL) {
         b = (int)rng_below(rng, 30);

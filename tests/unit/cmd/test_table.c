@@ -105,10 +105,13 @@ static void key_positions_agree_with_arity(void **state) {
         if (row->keys[0].first != 0) {
             assert_int_equal((row->flags & CMD_WRITE) == 0, reads_only);
         }
-        if (row->plan.field_first != 0) {
-            assert_true(row->keys[0].first > 0 && row->plan.field_first > row->keys[0].first);
-            assert_true(row->plan.field_first < least && row->plan.field_step > 0);
+        const int planned[] = {row->plan.member, row->plan.score};
+        for (size_t k = 0; k < ARRAY_LEN(planned); k++) {
+            int at = planned[k] < 0 ? planned[k] + least : planned[k];
+            assert_true(planned[k] == 0 || row->keys[0].first > 0);
+            assert_true(planned[k] == 0 || (at > row->keys[0].first && at < least));
         }
+        assert_true(!row->plan.key_only || (planned[0] == 0 && planned[1] == 0));
     }
 }
 
