@@ -32,6 +32,26 @@ struct server_hooks {
     void (*shutdown)(void *server, unsigned flags);
 };
 
+/* A connection to another server, for MIGRATE. */
+struct peer {
+    int64_t db;    /* selected there */
+    bool db_known; /* false at first */
+    bool reused;   /* an earlier command made it: the other side may have closed it since */
+};
+
+/* What the server does about them. Each waits, timeout_ms at most before bytes move again: ST_AGAIN
+ * when they do not, ST_CLOSED, ST_IO, ST_NOMEM; a peer that failed is to be closed. */
+struct peer_hooks {
+    /* The connection there is to host and port, or a new one. */
+    enum status (*open)(void *server, struct bytes host, struct bytes port, int64_t timeout_ms,
+                        struct peer **out);
+    enum status (*send)(struct peer *p, struct bytes bytes, int64_t timeout_ms);
+    /* A line without its end, good until the next call. ST_SYNTAX: it is too long. */
+    enum status (*read_line)(struct peer *p, int64_t timeout_ms, struct bytes *line);
+    void (*close)(void *server, struct peer *p);
+    size_t (*count)(const void *server);
+};
+
 struct block_registry;
 
 struct cmd_context {
@@ -55,6 +75,7 @@ struct cmd_context {
     char run_id[41], repl_id[41];
     const char *executable;
     struct server_hooks hooks;
+    struct peer_hooks peers;
 };
 
 /* Everything but hooks and clients.describe, which the server sets. ST_NOMEM leaves nothing to

@@ -106,7 +106,8 @@ enum acl_category {
     X(KEY_UPDATE, 5, "update")                                                                     \
     X(KEY_INSERT, 6, "insert")                                                                     \
     X(KEY_DELETE, 7, "delete")                                                                     \
-    X(KEY_VARIABLE, 8, "variable_flags") /* what a call does is for command.call_flags to tell */
+    X(KEY_VARIABLE, 8, "variable_flags") /* what a call does is for command.call_flags to tell */  \
+    X(KEY_INCOMPLETE, 9, "incomplete")   /* the spec may miss some, or take others for keys */
 
 enum key_flag {
 #define KEY_ENUM(name, bit, text) name = 1 << (bit),
@@ -117,7 +118,9 @@ enum key_flag {
 /* Keys stand at arguments first, first + step, ... up to last; last < 0 counts from the end (-1 the
  * last argument). first 0: no spec. last KEYS_COUNTED: how many there are stands in the line itself,
  * right before the first ("ZUNION 2 a b"). last KEYS_UNKNOWN: the spec cannot say; one of them may
- * be found by command.call_key. */
+ * be found by command.call_key. last KEYS_BEHIND_WORD: all arguments behind the word KEYS, which
+ * stands at `first` or later ("MIGRATE host port '' 0 1000 KEYS a b"); command.call_range finds the
+ * keys of a line of such a command. */
 struct key_spec {
     int8_t first, last, step;
     uint16_t flags; /* enum key_flag */
@@ -125,6 +128,7 @@ struct key_spec {
 
 #define KEYS_COUNTED INT8_MIN
 #define KEYS_UNKNOWN (INT8_MIN + 1)
+#define KEYS_BEHIND_WORD (INT8_MIN + 2)
 
 static inline bool key_spec_is_counted(const struct key_spec *spec) {
     return spec->last == KEYS_COUNTED;
@@ -132,6 +136,16 @@ static inline bool key_spec_is_counted(const struct key_spec *spec) {
 
 static inline bool key_spec_is_unknown(const struct key_spec *spec) {
     return spec->last == KEYS_UNKNOWN;
+}
+
+static inline bool key_spec_is_behind_word(const struct key_spec *spec) {
+    return spec->last == KEYS_BEHIND_WORD;
+}
+
+/* Where the keys stand follows from the row alone. */
+static inline bool key_spec_is_plain(const struct key_spec *spec) {
+    return !key_spec_is_counted(spec) && !key_spec_is_unknown(spec) &&
+           !key_spec_is_behind_word(spec);
 }
 
 /* What the command does with the value at keys[0], as far as its words tell: the argument that is a
@@ -184,6 +198,9 @@ struct command {
     unsigned (*call_flags)(const struct bytes *argv, size_t argc);
     /* Where a key of the last spec stands, KEYS_UNKNOWN, in this very line; 0 when it has none. */
     size_t (*call_key)(const struct bytes *argv, size_t argc);
+    /* The keys of this very line, all behind each other, in place of what the specs say; their
+     * flags are those of the first. False: it has none to tell. */
+    bool (*call_range)(const struct bytes *argv, size_t argc, size_t *first, size_t *count);
     struct command_plan plan;
     void (*handler)(
         struct call *call); /* NULL for a container that is nothing without a subcommand */

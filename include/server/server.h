@@ -14,6 +14,8 @@
 #include "server/frontend.h"
 #include "stats/metrics.h"
 
+struct link;
+
 struct server {
     struct config config;
     struct metrics metrics;
@@ -23,6 +25,8 @@ struct server {
     struct loop *loop;
     struct frontend frontend;
     struct listener *listener;
+    struct link *peers; /* connections to other servers (peers.c) */
+    size_t peer_count;
     struct loop_timer cron; /* hz times a second */
     struct loop_timer
         upkeep; /* every UPKEEP_PERIOD_MS while there is something to free or expire */
@@ -52,6 +56,14 @@ void cron_poke(struct server *s);
 
 /* Clients are blocked: see that the first time-out is answered when it is due. */
 void cron_watch_deadlines(struct server *s);
+
+/* ---- peers.c ------------------------------------------------------------------------------- */
+
+void peers_setup(struct server *s);
+void peers_teardown(struct server *s);
+
+/* Close those that nobody has used for 10 s. */
+void peers_tend(struct server *s);
 
 /* ---- signals.c ----------------------------------------------------------------------------- */
 

@@ -103,6 +103,7 @@ static void fill_stats(struct cmd_context *cx, struct info_source *s) {
     s->instantaneous_ops_per_sec = (uint64_t)rates_get(&cx->rates, RATE_COMMANDS);
     s->instantaneous_input_kbps = rates_get(&cx->rates, RATE_INPUT_BYTES) / 1024;
     s->instantaneous_output_kbps = rates_get(&cx->rates, RATE_OUTPUT_BYTES) / 1024;
+    s->migrate_cached_sockets = cx->peers.count != NULL ? cx->peers.count(cx->hooks.server) : 0;
 }
 
 static void fill_cpu(struct info_source *s) {

@@ -67,6 +67,25 @@ static void reply_unknown(struct reply *r) {
     reply_map(r, 0);
 }
 
+/* "startfrom" -2: the search begins at the end, since options before may have the word as their
+ * argument. */
+static void reply_behind_word(struct reply *r) {
+    reply_map(r, 2);
+    reply_pair_cstr(r, "type", "keyword");
+    reply_bulk_cstr(r, "spec");
+    reply_map(r, 2);
+    reply_pair_cstr(r, "keyword", "KEYS");
+    reply_pair_integer(r, "startfrom", -2);
+    reply_bulk_cstr(r, "find_keys");
+    reply_map(r, 2);
+    reply_pair_cstr(r, "type", "range");
+    reply_bulk_cstr(r, "spec");
+    reply_map(r, 3);
+    reply_pair_integer(r, "lastkey", -1);
+    reply_pair_integer(r, "keystep", 1);
+    reply_pair_integer(r, "limit", 0);
+}
+
 /* A spec as two steps: where the search begins, and how keys follow from there. */
 static void reply_key_spec(struct reply *r, const struct key_spec *spec) {
     reply_map(r, 3);
@@ -77,6 +96,10 @@ static void reply_key_spec(struct reply *r, const struct key_spec *spec) {
         reply_unknown(r);
         reply_bulk_cstr(r, "find_keys");
         reply_unknown(r);
+        return;
+    }
+    if (key_spec_is_behind_word(spec)) {
+        reply_behind_word(r);
         return;
     }
     reply_map(r, 2);
@@ -104,8 +127,7 @@ static void reply_tips(struct reply *r, const struct command *row) {
 /* The old description, first, last and step, knows no counted keys and none that are unknown. */
 static void reply_key_range(struct reply *r, const struct command *row) {
     size_t plain = 0;
-    while (plain < key_spec_count(row) && !key_spec_is_counted(&row->keys[plain]) &&
-           !key_spec_is_unknown(&row->keys[plain])) {
+    while (plain < key_spec_count(row) && key_spec_is_plain(&row->keys[plain])) {
         plain++;
     }
     reply_integer(r, plain > 0 ? row->keys[0].first : 0);

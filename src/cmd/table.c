@@ -48,6 +48,21 @@ static size_t key_of_sort(const struct bytes *argv, size_t argc) {
     return key;
 }
 
+/* The key at 3, or those behind KEYS when that is empty. */
+static bool range_of_migrate(const struct bytes *argv, size_t argc, size_t *first, size_t *count) {
+    *first = 3;
+    *count = 1;
+    for (size_t i = 6; i < argc; i++) {
+        if (bytes_is(argv[i], "keys") && i + 1 < argc) {
+            *first = i + 1;
+            *count = argc - *first;
+            return argv[3].len == 0;
+        }
+        i += bytes_is(argv[i], "auth") ? 1 : bytes_is(argv[i], "auth2") ? 2 : 0;
+    }
+    return true;
+}
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 #include "commands_args.def"
@@ -208,8 +223,7 @@ static uint32_t derive_flags(const struct command *row) {
     uint32_t flags = row->flags;
     for (size_t k = 0; k < COMMAND_KEY_SPECS; k++) {
         const struct key_spec *spec = &row->keys[k];
-        bool movable = key_spec_is_counted(spec) || key_spec_is_unknown(spec);
-        flags |= movable ? CMD_MOVABLEKEYS : 0;
+        flags |= spec->first > 0 && !key_spec_is_plain(spec) ? CMD_MOVABLEKEYS : 0;
     }
     return flags;
 }
@@ -277,7 +291,7 @@ const struct command *table_find_full(struct bytes name) {
 
 /* The last key's place; -1 when the line counts more keys than it has arguments, or none. */
 static long last_key(const struct key_spec *spec, const struct bytes *argv, size_t argc) {
-    if (key_spec_is_unknown(spec)) {
+    if (key_spec_is_unknown(spec) || key_spec_is_behind_word(spec)) {
         return -1;
     }
     if (!key_spec_is_counted(spec)) {
@@ -295,7 +309,14 @@ static long last_key(const struct key_spec *spec, const struct bytes *argv, size
 bool table_keys(const struct command *row, const struct bytes *argv, size_t argc,
                 void (*found)(void *ctx, size_t index, unsigned key_flags), void *ctx) {
     long last[COMMAND_KEY_SPECS];
-    size_t specs = 0;
+    size_t specs = 0, first, count;
+    if (row->call_range != NULL) {
+        bool told = row->call_range(argv, argc, &first, &count);
+        for (size_t i = 0; told && i < count; i++) {
+            found(ctx, first + i, row->keys[0].flags);
+        }
+        return told;
+    }
     for (; specs < COMMAND_KEY_SPECS && row->keys[specs].first > 0; specs++) {
         last[specs] = last_key(&row->keys[specs], argv, argc);
         if (key_spec_is_counted(&row->keys[specs]) && last[specs] < 0) {
@@ -412,7 +433,7 @@ static void write_args(struct buf *out, const struct command_arg *args, const ch
 /* One argument without its brackets and dots: "EX seconds", "NX | XX". */
 static void write_arg_core(struct buf *out, const struct command_arg *a) {
     if (a->token != NULL) {
-        buf_append_cstr(out, a->token);
+        buf_append_cstr(out, a->token[0] != '\0' ? a->token : "\"\"");
     }
     if (a->type == ARG_PURE_TOKEN) {
         return;

@@ -159,6 +159,7 @@ static void fire_cron(struct loop *loop, struct loop_timer *timer) {
     context_sample_memory(&s->cx);
     account_decay();
     watch_next_due(s);
+    peers_tend(s);
     const struct config_output_limit *limit = &s->config.client_output_buffer_limit;
     if (s->config.timeout > 0 || limit->hard_bytes != 0 || limit->soft_bytes != 0) {
         tend_clients(s);

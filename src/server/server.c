@@ -105,6 +105,7 @@ enum status server_setup(struct server *s, struct buf *error) {
         return st;
     }
     s->cx.hooks.shutdown = hook_shutdown;
+    peers_setup(s);
     s->cx.executable = s->executable;
     struct loop_hooks hooks = {
         .before_sleep = frontend_before_sleep, .after_ready = frontend_after_ready, .user = s};
@@ -140,6 +141,7 @@ void server_teardown(struct server *s) {
         frontend_teardown(&s->frontend);
         loop_destroy(s->loop);
     }
+    peers_teardown(s);
     context_deinit(&s->cx);
     dbset_destroy(s->dbs);
     pages_destroy(s->pages);
