@@ -67,5 +67,7 @@ void block_cancel(struct cmd_context *cx, struct client *c, bool with_error);
 void block_forget(struct cmd_context *cx, struct client *c);
 
 size_t block_count(const struct cmd_context *cx);
+/* Those of them whose time will be up. */
+size_t block_timed_count(const struct cmd_context *cx);
 
 #endif

@@ -360,6 +360,10 @@ size_t block_count(const struct cmd_context *cx) {
     return cx->block->waiter_count;
 }
 
+size_t block_timed_count(const struct cmd_context *cx) {
+    return (size_t)order_count(&cx->block->deadlines);
+}
+
 /* ---- setup --------------------------------------------------------------------------------- */
 
 enum status block_setup(struct cmd_context *cx) {

@@ -36,6 +36,7 @@ static void fill_clients(const struct cmd_context *cx, struct info_source *s) {
     s->connected_clients = cx->clients.count;
     s->maxclients = cx->config->maxclients;
     s->blocked_clients = block_count(cx);
+    s->clients_in_timeout_table = block_timed_count(cx);
     for (const struct client *c = cx->clients.first; c != NULL; c = c->next) {
         struct client_connection_info info;
         cx->clients.describe(c, &info);

@@ -131,6 +131,17 @@ static void time_runs_out(struct scene *s) {
     client_expect(s->writer, ":1", "LLEN", "k", NULL);
 }
 
+static void those_with_a_time_are_counted(struct scene *s) {
+    WAIT(s, 0, "BLPOP", "k", "0");
+    WAIT(s, 1, "BLPOP", "k", "100");
+    WAIT(s, 2, "BLMOVE", "k", "l", "LEFT", "RIGHT", "99.5");
+    await_blocked(s->writer, 3);
+    assert_int_equal(client_info_number(s->writer, "clients", "clients_in_timeout_table"), 2);
+    client_expect(s->writer, ":3", "RPUSH", "k", "a", "b", "c", NULL);
+    await_blocked(s->writer, 0);
+    assert_int_equal(client_info_number(s->writer, "clients", "clients_in_timeout_table"), 0);
+}
+
 static void unblocked_by_another(struct scene *s) {
     char id[2][32];
     for (int i = 0; i < 2; i++) {
@@ -276,6 +287,7 @@ static const struct scenario scenarios[] = {
     SCENARIO(moves_within_one_list),
     SCENARIO(a_destination_of_another_type),
     SCENARIO(time_runs_out),
+    SCENARIO(those_with_a_time_are_counted),
     SCENARIO(unblocked_by_another),
     SCENARIO(each_waits_for_its_own_type),
     SCENARIO(a_client_leaves_while_it_waits),
