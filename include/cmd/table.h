@@ -212,7 +212,8 @@ struct command {
     const char *tips[COMMAND_TIPS]; /* for proxies and clients, NULL behind the last */
     const char *deprecated_since;   /* Redis's version; NULL when not deprecated */
     const char *replaced_by;
-    bool syscmd;                    /* COMMAND DOCS: for internal use */
+    bool syscmd;           /* COMMAND DOCS: for internal use */
+    bool heard_when_muted; /* answered, errors aside, though the client's replies are off */
     const struct command_arg *args; /* NULL when none */
 
     /* Derived by table_setup. */

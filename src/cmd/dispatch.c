@@ -235,13 +235,9 @@ static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *sta
     }
 }
 
-/* CLIENT REPLY ON is answered though replies were off; CLIENT REPLY's errors are dropped like others. */
-static bool is_reply_on(const struct command *row, const struct buf *out, size_t mark) {
-    static const struct command *client_reply;
-    if (client_reply == NULL) {
-        client_reply = table_find_full(BYTES_LIT("client|reply"));
-    }
-    return row == client_reply && out->len > mark && out->ptr[mark] != '-';
+/* CLIENT REPLY ON is answered though replies were off; its errors are dropped like others. */
+static bool is_heard(const struct command *row, const struct buf *out, size_t mark) {
+    return row != NULL && row->heard_when_muted && out->len > mark && out->ptr[mark] != '-';
 }
 
 /* Blocked, or not reading its replies, or with older requests still to be executed. */
@@ -297,7 +293,7 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
         cx->metrics->total_commands_processed++;
         run_handler(cx, &call, start);
     }
-    if (UNLIKELY(skip || (c->flags & CLIENT_REPLY_OFF)) && !is_reply_on(call.row, c->out, mark)) {
+    if (UNLIKELY(skip || (c->flags & CLIENT_REPLY_OFF)) && !is_heard(call.row, c->out, mark)) {
         c->out->len = mark; /* CLIENT REPLY OFF and SKIP: the reply was made and is dropped */
     }
     if (UNLIKELY(c->out->failed)) {
