@@ -143,7 +143,8 @@ static bool queue(struct reader *r, const struct key_head *head) {
     }
     r->waiting_count++;
     r->at = NULL;
-    return (r->waiting_count < BATCH && r->in.held_bytes < HELD_BYTES_MAX) || reader_flush(r);
+    return (r->waiting_count < r->waiting_cap && r->in.held_bytes < HELD_BYTES_MAX) ||
+           reader_flush(r);
 }
 
 /* ---- sections ------------------------------------------------------------------------------- */
@@ -371,23 +372,29 @@ static bool get_end(struct reader *r) {
 }
 
 static struct reader *create(const struct reader_options *options,
-                             const struct reader_target *target, struct reader_report *report) {
-    struct reader *r = account_alloc(ACCOUNT_OTHER, sizeof(*r));
+                             const struct reader_target *target, struct reader_report *report,
+                             size_t waiting_cap) {
+    size_t bytes = sizeof(struct reader) + waiting_cap * sizeof(struct waiting);
+    struct reader *r = account_alloc(ACCOUNT_OTHER, bytes);
     *report = (struct reader_report){0};
     if (r == NULL) {
         snprintf(report->error, sizeof(report->error), "out of memory");
         return NULL;
     }
-    *r = (struct reader){
-        .options = options, .target = target, .report = report, .st = ST_OK, .what = "start"};
-    for (size_t i = 0; i < BATCH; i++) {
+    memset(r, 0, bytes);
+    r->options = options;
+    r->target = target;
+    r->report = report;
+    r->what = "start";
+    r->waiting_cap = waiting_cap;
+    for (size_t i = 0; i < waiting_cap; i++) {
         build_init(&r->waiting[i].build, target->env);
     }
     return r;
 }
 
 static void destroy(struct reader *r) {
-    for (size_t i = 0; i < BATCH; i++) {
+    for (size_t i = 0; i < r->waiting_cap; i++) {
         drop_value(&r->waiting[i]);
         build_deinit(&r->waiting[i].build);
         buf_deinit(&r->waiting[i].key);
@@ -398,7 +405,7 @@ static void destroy(struct reader *r) {
 
 enum status reader_run(const struct reader_options *options, const struct reader_target *target,
                        struct reader_report *report) {
-    struct reader *r = create(options, target, report);
+    struct reader *r = create(options, target, report, BATCH);
     if (r == NULL) {
         return ST_NOMEM;
     }
@@ -463,12 +470,12 @@ static bool give_image(struct reader *r, struct buf *hold, struct value_image *i
 
 static bool get_payload(struct reader *r, struct buf *hold, struct value_image *image) {
     unsigned char type;
-    bool kept, at_end;
+    bool kept;
     r->at = current(r);
     reading(r, "payload");
     return input_init(r) && get_byte(r, &type) && get_value(r, type, &kept) &&
-           (kept || corrupt(r, "it is empty")) && input_at_end(r, &at_end) &&
-           (at_end || corrupt(r, "bytes follow it")) && give_image(r, hold, image);
+           (kept || corrupt(r, "it is empty")) &&
+           (input_left(&r->in) == 0 || corrupt(r, "bytes follow it")) && give_image(r, hold, image);
 }
 
 enum status reader_payload(struct bytes payload, const struct type_env *env, struct buf *hold,
@@ -484,7 +491,7 @@ enum status reader_payload(struct bytes payload, const struct type_env *env, str
     struct reader_options options = {
         .read = read_bytes, .arg = &value, .total_bytes = value.len, .keep_expired = true};
     reader_into_nothing(env, &target);
-    struct reader *r = create(&options, &target, &report);
+    struct reader *r = create(&options, &target, &report, 1);
     if (r == NULL) {
         snprintf(error, READER_ERROR_LEN, "out of memory");
         return ST_NOMEM;

@@ -141,8 +141,8 @@ struct reader {
     const char *what;   /* "hash ziplist", "opcode": what is being read */
     uint64_t item_off;  /* where it begins */
     struct waiting *at; /* the key being read, NULL between keys */
-    struct waiting waiting[BATCH];
-    size_t waiting_count;
+    size_t waiting_count, waiting_cap;
+    struct waiting waiting[]; /* BATCH for a file, one for a payload */
 };
 
 /* Note the first fault. Always false. */
