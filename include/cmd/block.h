@@ -63,6 +63,12 @@ int64_t block_expire(struct cmd_context *cx);
 /* Unblock a client without serving it: with its time-out reply, or with "-UNBLOCKED client unblocked via CLIENT UNBLOCK". */
 void block_cancel(struct cmd_context *cx, struct client *c, bool with_error);
 
+/* Block the calling client until the server has done what it asked for: where its reply goes then, and the end of
+ * its waiting. False: there was no memory, and that was replied. */
+MUST_CHECK bool block_until_released(struct call *call);
+struct reply block_reply(struct cmd_context *cx, struct client *c);
+void block_release(struct cmd_context *cx, struct client *c);
+
 /* The client is going away. */
 void block_forget(struct cmd_context *cx, struct client *c);
 

@@ -6,6 +6,7 @@
 #include "base/histogram.h"
 #include "base/rng.h"
 #include "cmd/client.h"
+#include "cmd/persist.h"
 #include "config/config.h"
 #include "db/db.h"
 #include "stats/metrics.h"
@@ -14,7 +15,8 @@ enum shutdown_flag {
     SHUTDOWN_ASKED = 1 << 0,
     SHUTDOWN_NOSAVE = 1 << 1,
     SHUTDOWN_NOW = 1 << 2,
-    SHUTDOWN_FORCE = 1 << 3
+    SHUTDOWN_FORCE = 1 << 3,
+    SHUTDOWN_SAVE = 1 << 4
 };
 
 /* What the server does for commands: the calls that go up a layer. */
@@ -28,7 +30,13 @@ struct server_hooks {
     struct buf *(*output)(void *server, struct client *c);
     /* A client is no longer blocked: execute what it deferred. */
     void (*resume)(void *server, struct client *c);
-    /* Stop the program once this batch is done. */
+    /* A snapshot is written or read: called every few hundred KiB, and when it is over. False stops
+     * it. May be NULL. */
+    bool (*progress)(void *server, const struct persist_progress *p);
+    /* Call persist_run_load once this batch is done. */
+    void (*load)(void *server);
+    /* Stop the program once this batch is done, having saved if that is wanted; when saving fails,
+     * shutdown_client_id is answered and the program goes on. */
     void (*shutdown)(void *server, unsigned flags);
 };
 
@@ -65,6 +73,8 @@ struct cmd_context {
     struct client_registry clients;
     struct block_registry *block; /* who waits for which key: cmd/block.h */
     bool block_ready;             /* some key may have something for a waiter */
+    struct persist persist;
+    uint64_t shutdown_client_id; /* whose SHUTDOWN is under way; 0: nobody's */
     struct rng rng;
     int64_t now_ms; /* wall clock of this batch, refreshed after a slow command; dbs->now_ms is the
                        same */

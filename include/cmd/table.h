@@ -44,19 +44,20 @@ enum command_group {
 /* X(name, bit, text), in the order COMMAND INFO lists them; those without a user today are absent.
  */
 #define COMMAND_FLAG_MAP(X)                                                                        \
-    X(CMD_WRITE, 0, "write")              /* may change data */                                    \
-    X(CMD_READONLY, 1, "readonly")        /* reads data, never changes it */                       \
-    X(CMD_DENYOOM, 2, "denyoom")          /* may need more memory: refused over maxmemory */       \
-    X(CMD_ADMIN, 3, "admin")              /* for operators */                                      \
-    X(CMD_NOSCRIPT, 4, "noscript")        /* not from scripts */                                   \
-    X(CMD_BLOCKING, 5, "blocking")        /* may let the client wait */                            \
-    X(CMD_LOADING, 6, "loading")          /* answered while a snapshot is being loaded */          \
-    X(CMD_STALE, 7, "stale")              /* answered by a replica out of touch */                 \
-    X(CMD_FAST, 8, "fast")                /* constant or logarithmic time */                       \
-    X(CMD_NO_AUTH, 9, "no_auth")          /* answered before AUTH */                               \
-    X(CMD_NO_MULTI, 10, "no_multi")       /* not inside MULTI */                                   \
-    X(CMD_MOVABLEKEYS, 11, "movablekeys") /* the line itself says how many keys it has; derived */ \
-    X(CMD_ALLOW_BUSY, 12, "allow_busy")   /* answered while a script overruns */
+    X(CMD_WRITE, 0, "write")       /* may change data */                                           \
+    X(CMD_READONLY, 1, "readonly") /* reads data, never changes it */                              \
+    X(CMD_DENYOOM, 2, "denyoom")   /* may need more memory: refused over maxmemory */              \
+    X(CMD_ADMIN, 3, "admin")       /* for operators */                                             \
+    X(CMD_NOSCRIPT, 4, "noscript") /* not from scripts */                                          \
+    X(CMD_BLOCKING, 5, "blocking") /* may let the client wait */                                   \
+    X(CMD_LOADING, 6, "loading")   /* answered while a snapshot is being loaded */                 \
+    X(CMD_STALE, 7, "stale")       /* answered by a replica out of touch */                        \
+    X(CMD_FAST, 8, "fast")         /* constant or logarithmic time */                              \
+    X(CMD_NO_AUTH, 9, "no_auth")   /* answered before AUTH */                                      \
+    X(CMD_NO_ASYNC_LOADING, 10, "no_async_loading") /* not while a replica loads aside */          \
+    X(CMD_NO_MULTI, 11, "no_multi")                 /* not inside MULTI */                         \
+    X(CMD_MOVABLEKEYS, 12, "movablekeys") /* the line itself says how many keys it has; derived */ \
+    X(CMD_ALLOW_BUSY, 13, "allow_busy")   /* answered while a script overruns */
 
 enum command_flag {
 #define FLAG_ENUM(name, bit, text) name = 1 << (bit),
@@ -205,10 +206,10 @@ struct command {
     void (*handler)(
         struct call *call); /* NULL for a container that is nothing without a subcommand */
     const char *since;      /* our version */
-    const char
-        *redis_since;    /* version of Redis with the same command: what clients compare against */
-    const char *cost;    /* complexity, one sentence at most */
-    const char *summary; /* one sentence */
+    const char *
+        redis_since; /* version of Redis with the same command: what clients compare against; NULL: it has none */
+    const char *cost;               /* complexity, one sentence at most */
+    const char *summary;            /* one sentence */
     const char *tips[COMMAND_TIPS]; /* for proxies and clients, NULL behind the last */
     const char *deprecated_since;   /* Redis's version; NULL when not deprecated */
     const char *replaced_by;

@@ -90,7 +90,7 @@ enum config_action { CONFIG_RUN, CONFIG_SHOW_VERSION, CONFIG_SHOW_HELP };
 /* Read the command line: [FILE] [--name value ...], later settings win. A token that starts with
  * "--" opens an option, the tokens up to the next such one are its values; an option of kind BOOL
  * without a value means yes, save without one means "". --version -v --help -h are told in *action.
- * dir is made absolute at the end; the process does not change directory.
+ * dir and load are made absolute at the end; the process does not change directory.
  *
  * ST_SYNTAX or ST_IO: *error says which file and line or argument, which option and why, without a
  * newline; the config is then of no use but to config_deinit. ST_NOMEM. */

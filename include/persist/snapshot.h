@@ -66,8 +66,8 @@ MUST_CHECK enum status snapshot_check(const char *path, const struct type_env *e
  * name of a temporary. */
 bool snapshot_name_ok(struct bytes name);
 
-/* Remove temporaries of the working directory that nobody has locked and whose process is gone, or is
- * this one (so not while it writes one), or is pid: a child that has ended. Returns how many. */
+/* Remove temporaries of the working directory: those that nobody has locked and whose process is gone
+ * or is this one, and that of pid, locked or not, when it is not 0. Returns how many. */
 size_t snapshot_remove_stale(int64_t pid);
 
 #endif

@@ -34,7 +34,12 @@ struct server {
     int64_t deadline_ms;        /* wall clock the timer is set for; INT64_MAX: it is not */
     struct loop_io signals;
     uint64_t timeout_hand_id;
-    unsigned shutdown_flags;
+    unsigned shutdown_flags; /* enum shutdown_flag; 0: nobody asked for the end */
+    bool load_wanted;        /* LOAD waits for the batch to be done */
+    bool between_turns;      /* the loop may be turned while a snapshot is loaded */
+    bool on_terminal;        /* for the progress line */
+    bool shown;
+    int64_t shown_us;
     const char *executable; /* path of this program, for INFO */
 };
 
@@ -65,10 +70,24 @@ void peers_teardown(struct server *s);
 /* Close those that nobody has used for 10 s. */
 void peers_tend(struct server *s);
 
+/* ---- persist.c ----------------------------------------------------------------------------- */
+
+void persist_hooks(struct server *s);
+
+/* Load what is there at start. ST_CLOSED: the program is to end already. Any other fault is told in error. */
+MUST_CHECK enum status persist_start(struct server *s, struct buf *error);
+
+/* Run the loop, load in between when LOAD asks for it, and save at the end when that is wanted. ST_IO when
+ * the loop fails. */
+MUST_CHECK enum status persist_run(struct server *s);
+
 /* ---- signals.c ----------------------------------------------------------------------------- */
 
 MUST_CHECK enum status signals_setup(struct server *s);
 void signals_teardown(struct server *s);
+
+/* Look at signals while the loop stands still. */
+void signals_poll(struct server *s);
 
 /* ---- apply.c: CONFIG SET made true ----------------------------------------------------------- */
 

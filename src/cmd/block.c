@@ -175,13 +175,13 @@ static void waiter_destroy(struct block_registry *b, struct waiter *w) {
 }
 
 /* The client has its reply: what it sent meanwhile can go on. */
-static void unblock(struct cmd_context *cx, struct client *c) {
+void block_release(struct cmd_context *cx, struct client *c) {
     waiter_destroy(cx->block, c->waiter);
     c->last_active_ms = cx->now_ms;
     cx->hooks.resume(cx->hooks.server, c);
 }
 
-static struct reply reply_to(struct cmd_context *cx, struct client *c) {
+struct reply block_reply(struct cmd_context *cx, struct client *c) {
     c->out = cx->hooks.output(cx->hooks.server, c);
     return (struct reply){c->out, c->proto};
 }
@@ -215,6 +215,21 @@ void block_client(struct call *call, size_t first_key, size_t count, int64_t tim
         return;
     }
     call->client->waiter = w;
+}
+
+static bool never_served(struct cmd_context *cx, struct db *db, struct bytes key,
+                         struct bytes payload, struct reply *r) {
+    return false;
+}
+
+static void let_go(struct reply *r) {
+    reply_error(r, "UNBLOCKED what the client asked for is still under way");
+}
+
+bool block_until_released(struct call *call) {
+    static const struct block_ops ops = {.serve = never_served, .time_out = let_go};
+    block_client(call, 0, 0, 0, &ops, BYTES("", 0));
+    return block_is_blocked(call->client);
 }
 
 bool block_parse_timeout(struct call *call, size_t i, int64_t *timeout_ms) {
@@ -300,13 +315,13 @@ static void serve_queue(struct cmd_context *cx, struct queue *q) {
             return;
         }
         struct waiter *w = p->waiter;
-        struct reply r = reply_to(cx, w->client);
+        struct reply r = block_reply(cx, w->client);
         if (w->ops->serve(cx, db, key, w->payload, &r)) {
             /* a client may name a key twice: go on behind all its places */
             while (next != NULL && next->waiter == w) {
                 next = next->next;
             }
-            unblock(cx, w->client);
+            block_release(cx, w->client);
         }
     }
 }
@@ -341,13 +356,13 @@ int64_t block_expire(struct cmd_context *cx) {
 }
 
 void block_cancel(struct cmd_context *cx, struct client *c, bool with_error) {
-    struct reply r = reply_to(cx, c);
+    struct reply r = block_reply(cx, c);
     if (with_error) {
         reply_error(&r, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
     } else {
         c->waiter->ops->time_out(&r);
     }
-    unblock(cx, c);
+    block_release(cx, c);
 }
 
 void block_forget(struct cmd_context *cx, struct client *c) {

@@ -29,6 +29,7 @@ enum status context_init(struct cmd_context *cx, struct config *config, struct d
     random_id(&cx->rng, cx->repl_id);
     context_refresh_clock(cx);
     cx->started_ms = cx->now_ms;
+    persist_setup(cx);
     return ST_OK;
 }
 

@@ -154,6 +154,14 @@ static bool refuse_over_maxmemory(struct cmd_context *cx, struct call *call) {
     return true;
 }
 
+static bool refuse_while_loading(struct cmd_context *cx, struct call *call) {
+    if (LIKELY(!cx->persist.loading) || (call->row->flags & CMD_LOADING)) {
+        return false;
+    }
+    reply_error(&call->reply, "LOADING Redis is loading the dataset in memory");
+    return true;
+}
+
 /* The first words of an HTTP request: a page in somebody's browser may be attacking a server that only listens on
  * loopback, with commands in the request's body. */
 static bool is_http(struct bytes name) {
@@ -282,7 +290,8 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
     if (resolved) {
         c->last_row = call.row;
     }
-    if (!resolved || refuse_unauthenticated(cx, &call) || refuse_over_maxmemory(cx, &call)) {
+    if (!resolved || refuse_unauthenticated(cx, &call) || refuse_over_maxmemory(cx, &call) ||
+        refuse_while_loading(cx, &call)) {
         if (c->out->len > mark) {
             count_error(cx, c->out, mark);
         }

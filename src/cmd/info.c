@@ -100,6 +100,23 @@ static void fill_memory(struct cmd_context *cx, struct info_source *s) {
     fill_arenas(cx, s);
 }
 
+static void fill_persistence(const struct cmd_context *cx, struct info_source *s) {
+    const struct persist *p = &cx->persist;
+    s->rdb_last_save_time = (uint64_t)p->last_save_ms / 1000;
+    s->rdb_last_load_keys_expired = p->loaded_expired;
+    s->rdb_last_load_keys_loaded = p->loaded_keys;
+    s->loading = p->loading;
+    s->loading_start_time = (uint64_t)p->loading_since_ms / 1000;
+    s->loading_total_bytes = p->loading_total_bytes;
+    s->loading_loaded_bytes = p->loading_bytes;
+    if (p->loading_bytes != 0 && p->loading_total_bytes > p->loading_bytes) {
+        double elapsed_s = (double)(clock_realtime_ms() - p->loading_since_ms) / 1000;
+        s->loading_eta_seconds =
+            (uint64_t)(elapsed_s * (double)(p->loading_total_bytes - p->loading_bytes) /
+                       (double)p->loading_bytes);
+    }
+}
+
 static void fill_stats(struct cmd_context *cx, struct info_source *s) {
     s->instantaneous_ops_per_sec = (uint64_t)rates_get(&cx->rates, RATE_COMMANDS);
     s->instantaneous_input_kbps = rates_get(&cx->rates, RATE_INPUT_BYTES) / 1024;
@@ -167,6 +184,9 @@ void info_command(struct call *call) {
     }
     if (asked(set, INFO_MEMORY)) {
         fill_memory(cx, &s);
+    }
+    if (asked(set, INFO_PERSISTENCE)) {
+        fill_persistence(cx, &s);
     }
     if (asked(set, INFO_STATS)) {
         fill_stats(cx, &s);

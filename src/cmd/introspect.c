@@ -324,7 +324,7 @@ static void reply_docs(struct reply *r, const struct command *row) {
     reply_map(r, 4 + (size_t)(deprecated || row->syscmd) + 2 * (size_t)deprecated +
                      (row->args != NULL) + (row->sub_count > 0));
     reply_pair_cstr(r, "summary", row->summary);
-    reply_pair_cstr(r, "since", row->redis_since);
+    reply_pair_cstr(r, "since", row->redis_since != NULL ? row->redis_since : row->since);
     reply_pair_cstr(r, "group", command_group_text(row->group));
     reply_pair_cstr(r, "complexity", row->cost);
     if (deprecated || row->syscmd) {

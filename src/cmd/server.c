@@ -127,14 +127,14 @@ void config_help_command(struct call *call) {
 
 /* ---- SHUTDOWN ------------------------------------------------------------------------------ */
 
+/* It happens when the batch is done. Nobody is answered but for an error. */
 void shutdown_command(struct call *call) {
     unsigned flags = SHUTDOWN_ASKED;
-    bool save = false;
     for (size_t i = 1; i < call->argc; i++) {
-        if (args_is(call, i, "NOSAVE") && !save) {
+        if (args_is(call, i, "NOSAVE") && !(flags & SHUTDOWN_SAVE)) {
             flags |= SHUTDOWN_NOSAVE;
         } else if (args_is(call, i, "SAVE") && !(flags & SHUTDOWN_NOSAVE)) {
-            save = true;
+            flags |= SHUTDOWN_SAVE;
         } else if (args_is(call, i, "NOW")) {
             flags |= SHUTDOWN_NOW;
         } else if (args_is(call, i, "FORCE")) {
@@ -147,11 +147,9 @@ void shutdown_command(struct call *call) {
             return;
         }
     }
-    if (save && !(flags & SHUTDOWN_FORCE)) {
-        reply_error(
-            &call->reply,
-            "ERR Errors trying to SHUTDOWN: this version has no snapshots to save to, use NOSAVE");
+    if (!block_until_released(call)) {
         return;
     }
+    call->cx->shutdown_client_id = call->client->id;
     call->cx->hooks.shutdown(call->cx->hooks.server, flags);
 }

@@ -475,8 +475,10 @@ static void write_row(struct buf *out, const struct command *row) {
         buf_append_char(out, ' ');
         write_args(out, row->args, " ");
     }
-    buf_printf(out, "\n\n%s Cost: %s%s Since %s (Redis %s).", row->summary, row->cost,
-               row->cost[strlen(row->cost) - 1] == '.' ? "" : ".", row->since, row->redis_since);
+    buf_printf(out, "\n\n%s Cost: %s%s Since %s (%s%s).", row->summary, row->cost,
+               row->cost[strlen(row->cost) - 1] == '.' ? "" : ".", row->since,
+               row->redis_since != NULL ? "Redis " : "not in Redis",
+               row->redis_since != NULL ? row->redis_since : "");
     if (row->deprecated_since != NULL) {
         buf_printf(out, " Deprecated since Redis %s in favour of %s.", row->deprecated_since,
                    row->replaced_by);

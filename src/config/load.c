@@ -295,6 +295,21 @@ static enum status make_dir_absolute(struct config *c, struct buf *error) {
     return ST_OK;
 }
 
+/* Relative to where the program was started, not to dir. */
+static enum status make_load_absolute(struct config *c, struct buf *error) {
+    if (c->load[0] == '\0') {
+        return ST_OK;
+    }
+    char *absolute = realpath(c->load, NULL);
+    if (absolute == NULL) {
+        buf_printf(error, "option 'load': can't open '%s': %s", c->load, strerror(errno));
+        return errno == ENOMEM ? ST_NOMEM : ST_IO;
+    }
+    free(c->load);
+    c->load = absolute;
+    return ST_OK;
+}
+
 enum status config_load(struct config *c, int argc, char *const *argv, enum config_action *action,
                         struct buf *error) {
     *action = asked_action(argc, argv);
@@ -310,5 +325,6 @@ enum status config_load(struct config *c, int argc, char *const *argv, enum conf
     if (st == ST_OK && argc > at) {
         st = load_arguments(c, argv + at, (size_t)(argc - at), error);
     }
+    st = st == ST_OK ? make_load_absolute(c, error) : st;
     return st == ST_OK ? make_dir_absolute(c, error) : st;
 }

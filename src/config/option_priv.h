@@ -48,7 +48,8 @@ extern const char *const config_debug_words[];
 extern const char *const config_policy_words[];
 extern const char *const config_loglevel_words[];
 
-option_check check_bind, check_power_of_two, check_hz, check_save, check_appendonly;
+option_check check_bind, check_power_of_two, check_hz, check_save, check_appendonly,
+    check_dbfilename;
 
 /* By name or alias, any case; CONFIG_OPTIONS when there is none. */
 enum config_option_id option_find(struct bytes name);

@@ -21,6 +21,17 @@ const char *check_hz(struct config *c) {
     return NULL;
 }
 
+const char *check_dbfilename(struct config *c) {
+    const char *name = c->dbfilename;
+    if (strchr(name, '/') != NULL) {
+        return "dbfilename can't be a path, just a filename";
+    }
+    bool ok = name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+              strncmp(name, "temp-", 5) != 0 && strlen(name) <= 255;
+    return ok ? NULL
+              : "dbfilename must name a file, of 255 bytes at most and not like 'temp-1.rdb'";
+}
+
 const char *check_save(struct config *c) {
     return c->save[0] != '\0' ? "save points need snapshots, which this version does not have"
                               : NULL;

@@ -361,8 +361,8 @@ size_t snapshot_remove_stale(int64_t pid) {
     struct dirent *e;
     while (folder != NULL && (e = readdir(folder)) != NULL) {
         int64_t owner = temporary_pid(bytes_from_cstr(e->d_name));
-        if (owner != 0 && (owner == pid || is_gone(owner)) &&
-            !is_locked(dirfd(folder), e->d_name)) {
+        if (owner != 0 &&
+            (owner == pid || (is_gone(owner) && !is_locked(dirfd(folder), e->d_name)))) {
             removed += unlinkat(dirfd(folder), e->d_name, 0) == 0;
         }
     }

@@ -69,6 +69,25 @@ static int detach(struct server *s) {
     return EXIT_SUCCESS;
 }
 
+static int run(struct server *s, struct buf *error) {
+    enum status st = persist_start(s, error);
+    if (st != ST_OK && st != ST_CLOSED) {
+        log_warning("Cannot start: %.*s", (int)error->len, error->ptr);
+        return s->config.logfile[0] != '\0' ? complain("", error) : EXIT_FAILURE;
+    }
+    if (st == ST_OK) {
+        log_notice("Ready to accept connections");
+        st = persist_run(s);
+    }
+    if (st == ST_IO) {
+        log_warning("The event loop failed: %s", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    conn_set_flush(&s->frontend.conns);
+    log_notice("Goblin Core is ending, bye bye");
+    return EXIT_SUCCESS;
+}
+
 static int serve(struct server *s, struct buf *error) {
     int result = enter(&s->config);
     if (result != EXIT_SUCCESS) {
@@ -81,11 +100,7 @@ static int serve(struct server *s, struct buf *error) {
         }
     } else if ((result = detach(s)) == EXIT_SUCCESS) {
         server_print_start(s);
-        if (loop_run(s->loop) != ST_OK) {
-            log_warning("The event loop failed: %s", strerror(errno));
-            result = EXIT_FAILURE;
-        }
-        log_notice("Goblin Core is ending, bye bye");
+        result = run(s, error);
     }
     server_teardown(s);
     if (s->config.pidfile[0] != '\0') {

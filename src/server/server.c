@@ -106,6 +106,7 @@ enum status server_setup(struct server *s, struct buf *error) {
     }
     s->cx.hooks.shutdown = hook_shutdown;
     peers_setup(s);
+    persist_hooks(s);
     s->cx.executable = s->executable;
     struct loop_hooks hooks = {
         .before_sleep = frontend_before_sleep, .after_ready = frontend_after_ready, .user = s};
@@ -176,5 +177,4 @@ void server_print_start(const struct server *s) {
     if (s->config.unixsocket[0] != '\0') {
         log_notice("Listening on %s", s->config.unixsocket);
     }
-    log_notice("Nothing loaded: the databases are empty. Ready to accept connections");
 }

@@ -1,21 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SIGTERM and SIGINT end the loop; SIGHUP and SIGPIPE do nothing. */
+/* SIGTERM and SIGINT end the loop; SIGHUP, SIGPIPE and SIGXFSZ do nothing. */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "server/server.h"
 
+/* SIGINT while a shutdown is under way, which takes long only when it saves. */
+static void insist(void) {
+    log_warning("You insist... exiting now.");
+    snapshot_remove_stale(getpid());
+    _exit(EXIT_FAILURE);
+}
+
 static void ready(struct loop *loop, struct loop_io *io, unsigned events) {
     struct server *s = CONTAINER_OF(io, struct server, signals);
     struct signalfd_siginfo info;
+    (void)loop;
     (void)events;
     while (read(io->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (s->shutdown_flags != 0 && info.ssi_signo == SIGINT) {
+            insist();
+        }
         log_notice("Received %s, shutting down", info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
-        s->shutdown_flags = SHUTDOWN_ASKED;
-        loop_stop(loop);
+        s->shutdown_flags |= SHUTDOWN_ASKED;
+        loop_stop(s->loop);
+    }
+}
+
+void signals_poll(struct server *s) {
+    if (s->signals.ready != NULL) {
+        ready(s->loop, &s->signals, LOOP_READ);
     }
 }
 
@@ -26,6 +44,7 @@ enum status signals_setup(struct server *s) {
     sigaddset(&set, SIGINT);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit of file sizes is an error like a full disk */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         return ST_IO;
     }

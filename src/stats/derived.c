@@ -77,3 +77,9 @@ union info_value derived_frag(const struct info_source *s) {
 union info_value derived_frag_bytes(const struct info_source *s) {
     return difference(resident(s), s->used_memory);
 }
+
+union info_value derived_loaded_perc(const struct info_source *s) {
+    union info_value v = ratio(s->loading_loaded_bytes, s->loading_total_bytes);
+    v.d *= 100;
+    return v;
+}

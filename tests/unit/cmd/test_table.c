@@ -65,7 +65,7 @@ static void rows_are_complete(void **state) {
         assert_int_equal(row->id, i);
         assert_true(row->cost != NULL && row->cost[0] != '\0');
         assert_true(row->summary != NULL && row->summary[strlen(row->summary) - 1] == '.');
-        assert_true(row->since != NULL && row->redis_since != NULL);
+        assert_true(row->since != NULL);
         assert_true(row->handler != NULL || row->sub_count > 0);
         assert_true(row->arity != 0);
         assert_int_equal(row->deprecated_since != NULL, row->replaced_by != NULL);
