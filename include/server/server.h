@@ -48,6 +48,9 @@ struct server {
 MUST_CHECK enum status server_setup(struct server *s, struct buf *error);
 void server_teardown(struct server *s);
 
+/* Values built as the options say. */
+struct type_env server_type_env(const struct config *config, struct pages *pages);
+
 /* The screen at start: version, allocator, page kind asked and obtained, where it listens. */
 void server_print_start(const struct server *s);
 
@@ -80,6 +83,11 @@ MUST_CHECK enum status persist_start(struct server *s, struct buf *error);
 /* Run the loop, load in between when LOAD asks for it, and save at the end when that is wanted. ST_IO when
  * the loop fails. */
 MUST_CHECK enum status persist_run(struct server *s);
+
+/* ---- check.c ------------------------------------------------------------------------------- */
+
+/* --check-rdb: read a file to its end and print what is in it. The program's exit status. */
+int check_rdb(const struct config *config, const char *path);
 
 /* ---- signals.c ----------------------------------------------------------------------------- */
 

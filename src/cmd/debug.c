@@ -83,6 +83,25 @@ static void debug_arena(struct call *call) {
     reply_simple(&call->reply, text);
 }
 
+static void debug_reload(struct call *call) {
+    struct cmd_context *cx = call->cx;
+    struct bytes name = bytes_from_cstr(cx->config->dbfilename);
+    char error[SNAPSHOT_ERROR_LEN];
+    if (cx->persist.loading) {
+        reply_error(&call->reply, "LOADING Redis is loading the dataset in memory");
+        return;
+    }
+    enum status st = persist_save(cx, name, error);
+    if (st == ST_OK) {
+        st = persist_load(cx, cx->config->dbfilename, PERSIST_MAXMEMORY, error);
+    }
+    if (st == ST_OK) {
+        reply_ok(&call->reply);
+    } else {
+        reply_errorf(&call->reply, "ERR Error trying to load the RDB dump: %s", error);
+    }
+}
+
 static void debug_help(struct call *call) {
     static const char *const lines[] = {
         "ARENA",
@@ -91,6 +110,8 @@ static void debug_help(struct call *call) {
         "    Verifies every data structure; the server aborts when one is damaged.",
         "OBJECT <key>",
         "    Where and how the key's value is stored.",
+        "RELOAD",
+        "    Saves to dbfilename and loads that, in place of the data there are.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Turns the background removal of expired keys off or on.",
         "SLEEP <seconds>",
@@ -105,9 +126,13 @@ void debug_command(struct call *call) {
         size_t argc;
         void (*run)(struct call *call);
     } subs[] = {
-        {"ARENA", 2, debug_arena}, {"CHECK", 2, debug_check},
-        {"HELP", 2, debug_help},   {"OBJECT", 3, debug_object},
-        {"SLEEP", 3, debug_sleep}, {"SET-ACTIVE-EXPIRE", 3, debug_set_active_expire},
+        {"ARENA", 2, debug_arena},
+        {"CHECK", 2, debug_check},
+        {"HELP", 2, debug_help},
+        {"OBJECT", 3, debug_object},
+        {"RELOAD", 2, debug_reload},
+        {"SLEEP", 3, debug_sleep},
+        {"SET-ACTIVE-EXPIRE", 3, debug_set_active_expire},
     };
     if (!allowed(call)) {
         return;

@@ -264,6 +264,9 @@ static enum config_action asked_action(int argc, char *const *argv) {
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0) {
         return CONFIG_SHOW_VERSION;
     }
+    if (argc == 3 && strcmp(argv[1], "--check-rdb") == 0) {
+        return CONFIG_CHECK_RDB;
+    }
     bool help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
     return help ? CONFIG_SHOW_HELP : CONFIG_RUN;
 }

@@ -19,11 +19,12 @@ static void write_values(const struct option *o, struct buf *out) {
 }
 
 void config_write_help(struct buf *out) {
-    buf_append_cstr(out,
-                    "Usage: goblin-core [FILE] [--name value ...]\n"
-                    "       goblin-core --version | --help\n\n"
-                    "FILE holds lines of 'name value'; options after it win. A yes/no option\n"
-                    "without a value means yes. Sizes take kb mb gb (1024) and k m g (1000).\n\n");
+    buf_append_cstr(
+        out, "Usage: goblin-core [FILE] [--name value ...]\n"
+             "       goblin-core --check-rdb FILE   verify a snapshot and tell what is in it\n"
+             "       goblin-core --version | --help\n\n"
+             "FILE holds lines of 'name value'; options after it win. A yes/no option\n"
+             "without a value means yes. Sizes take kb mb gb (1024) and k m g (1000).\n\n");
     for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
         const struct option *o = &config_table[i];
         buf_printf(out, "  --%s  (", o->name);

@@ -124,6 +124,8 @@ int main(int argc, char **argv) {
         result = show(write_version);
     } else if (action == CONFIG_SHOW_HELP) {
         result = show(config_write_help);
+    } else if (action == CONFIG_CHECK_RDB) {
+        result = check_rdb(&server.config, argv[2]);
     } else {
         ssize_t len = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
         executable[len > 0 ? len : 0] = '\0';

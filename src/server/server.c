@@ -24,6 +24,19 @@ static enum status fail(struct buf *error, enum status st, const char *what) {
     return st;
 }
 
+struct type_env server_type_env(const struct config *config, struct pages *pages) {
+    struct type_env env = {.pages = pages,
+                           .hash_packed_entries_max = config->hash_max_listpack_entries,
+                           .hash_packed_element_max = config->hash_max_listpack_value,
+                           .set_int_entries_max = config->set_max_intset_entries,
+                           .set_packed_entries_max = config->set_max_listpack_entries,
+                           .set_packed_element_max = config->set_max_listpack_value,
+                           .zset_packed_entries_max = config->zset_max_listpack_entries,
+                           .zset_packed_element_max = config->zset_max_listpack_value};
+    list_limits(config->list_max_listpack_size, &env);
+    return env;
+}
+
 static enum status setup_data(struct server *s, struct buf *error) {
     struct pages_options options = {.kind = s->config.arena_hugetlb ? PAGES_HUGETLB : PAGES_PLAIN,
                                     .chunk_bytes = s->config.hash_chunk_bytes};
@@ -31,15 +44,7 @@ static enum status setup_data(struct server *s, struct buf *error) {
     if (st != ST_OK) {
         return fail(error, st, "cannot set up memory pages");
     }
-    struct type_env env = {.pages = s->pages,
-                           .hash_packed_entries_max = s->config.hash_max_listpack_entries,
-                           .hash_packed_element_max = s->config.hash_max_listpack_value,
-                           .set_int_entries_max = s->config.set_max_intset_entries,
-                           .set_packed_entries_max = s->config.set_max_listpack_entries,
-                           .set_packed_element_max = s->config.set_max_listpack_value,
-                           .zset_packed_entries_max = s->config.zset_max_listpack_entries,
-                           .zset_packed_element_max = s->config.zset_max_listpack_value};
-    list_limits(s->config.list_max_listpack_size, &env);
+    struct type_env env = server_type_env(&s->config, s->pages);
     st = dbset_create(&env, (size_t)s->config.databases, &s->dbs);
     if (st != ST_OK) {
         return fail(error, st, "cannot create databases");

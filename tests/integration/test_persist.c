@@ -455,6 +455,36 @@ static void a_load_stays_within_maxmemory(void **state) {
     server_stop(s);
 }
 
+static void a_file_is_checked_without_loading_it(void **state) {
+    char out[4096], path[128];
+    const char *args[] = {"--check-rdb", path, NULL};
+    struct server *s = start();
+    struct client *c = server_connect(s);
+    load_everything(c);
+    client_expect(c, "+OK", "DEBUG", "RELOAD", NULL);
+    client_expect(c, "+OK", "DEBUG", "CHECK", NULL);
+    client_expect(c, "+OK", "SET", "extra", "1", NULL);
+    client_expect(c, "+OK", "SAVE", "extra.rdb", NULL);
+    client_close(c);
+    server_stop(s);
+    path_of(path, "extra.rdb");
+    assert_int_equal(server_run(SERVER_GOBLIN, args, out, sizeof(out)), 0);
+    assert_non_null(strstr(out, "version:             RDB 10"));
+    assert_non_null(strstr(out, "checksum:            right"));
+    assert_non_null(strstr(out, "The file is good."));
+    char keys[64];
+    snprintf(keys, sizeof(keys), "keys:                %zu\n", specimens_count() + 3);
+    assert_non_null(strstr(out, keys));
+    write_text("bad.rdb", "REDIS0010\0\1k\1v\0\1l", 17);
+    path_of(path, "bad.rdb");
+    assert_int_equal(server_run(SERVER_GOBLIN, args, out, sizeof(out)), 1);
+    assert_non_null(
+        strstr(out, "/bad.rdb: string of key 'l' at offset 17: the file ends too early"));
+    path_of(path, "none.rdb");
+    assert_int_equal(server_run(SERVER_GOBLIN, args, out, sizeof(out)), 1);
+    assert_non_null(strstr(out, "No such file or directory"));
+}
+
 /* ---- the end ---------------------------------------------------------------------------------- */
 
 enum how { BY_SIGTERM, BY_SIGINT, BY_SHUTDOWN, BY_NOSAVE, BY_SAVE, BY_SAVE_NOW };
@@ -632,6 +662,7 @@ int main(void) {
         TEST(another_file_is_loaded_on_demand),
         TEST(what_is_not_built_is_refused_or_skipped),
         TEST(a_load_stays_within_maxmemory),
+        TEST(a_file_is_checked_without_loading_it),
         TEST(the_end_saves_when_it_is_to),
         TEST(a_save_that_fails_keeps_the_server),
         TEST(a_full_disk_keeps_the_old_file),
