@@ -5,6 +5,7 @@
 
 #include "base/histogram.h"
 #include "base/rng.h"
+#include "cmd/background.h"
 #include "cmd/client.h"
 #include "cmd/persist.h"
 #include "config/config.h"
@@ -71,6 +72,7 @@ struct cmd_context {
     struct command_stats *command_stats; /* by row id */
     struct histogram **command_latency;  /* by row id; NULL until the row's first call */
     struct client_registry clients;
+    struct background background;
     struct block_registry *block; /* who waits for which key: cmd/block.h */
     bool block_ready;             /* some key may have something for a waiter */
     struct persist persist;
@@ -100,6 +102,9 @@ void context_sample_memory(struct cmd_context *cx);
 
 /* CONFIG RESETSTAT's part here. */
 void context_reset_command_stats(struct cmd_context *cx);
+
+/* Whether a child may share the data; *why is what a client is told otherwise. */
+bool context_may_fork(const struct cmd_context *cx, const char **why);
 
 /* Read the clock into now_ms and dbs->now_ms. */
 void context_refresh_clock(struct cmd_context *cx);

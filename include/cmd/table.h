@@ -42,7 +42,7 @@ enum command_group {
 };
 
 /* X(name, bit, text), in the order COMMAND INFO lists them; those without a user today are absent.
- */
+ * no_async_loading: not by a replica that serves old data while it loads new ones. */
 #define COMMAND_FLAG_MAP(X)                                                                        \
     X(CMD_WRITE, 0, "write")       /* may change data */                                           \
     X(CMD_READONLY, 1, "readonly") /* reads data, never changes it */                              \

@@ -13,6 +13,8 @@
  *   ENUM          int                     one of the option's words
  *   LIST          struct config_list      words between blanks
  *   OUTPUT_LIMIT  struct config_output_limit   "normal HARD SOFT SECONDS"
+ *   SAVE_POINTS   struct config_save_points   "SECONDS CHANGES ...": of several settings in a file
+ *                 and on the command line all are kept, "" drops those before it
  *
  * The struct owns its strings. A string or list may be replaced by config_set: read it anew each
  * time or copy it. Single-threaded. Names are compared without case. */
@@ -33,6 +35,15 @@ struct config_output_limit {
     size_t hard_bytes; /* 0: none */
     size_t soft_bytes; /* 0: none */
     int soft_seconds;
+};
+
+/* Save when so much has changed and so long ago was the last save. */
+#define CONFIG_SAVE_POINTS_MAX 16
+struct config_save_points {
+    size_t count;
+    struct config_save_point {
+        int64_t seconds, changes;
+    } at[CONFIG_SAVE_POINTS_MAX];
 };
 
 enum config_debug { CONFIG_DEBUG_NO, CONFIG_DEBUG_YES, CONFIG_DEBUG_LOCAL };
@@ -56,6 +67,7 @@ enum config_option_id {
 #define CONFIG_TYPE_ENUM int
 #define CONFIG_TYPE_LIST struct config_list
 #define CONFIG_TYPE_OUTPUT_LIMIT struct config_output_limit
+#define CONFIG_TYPE_SAVE_POINTS struct config_save_points
 
 struct config;
 

@@ -23,6 +23,10 @@ void process_read_memory(struct process_memory *out);
  *             gives none unasked ([madvise] or [never]), the answer is 0 without the walk */
 uint64_t process_read_anon_huge_bytes(bool madvised);
 
+/* Bytes of this process's memory that only it has: what copying on write came to, in a child of fork.
+ * The same walk. */
+uint64_t process_read_private_dirty_bytes(void);
+
 struct process_cpu {
     double user_s, sys_s;                   /* all threads */
     double user_children_s, sys_children_s; /* children that were waited for */

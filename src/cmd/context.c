@@ -20,7 +20,8 @@ enum status context_init(struct cmd_context *cx, struct config *config, struct d
     *cx = (struct cmd_context){.config = config, .dbs = dbs, .metrics = metrics};
     cx->command_stats = calloc(table_count(), sizeof(*cx->command_stats));
     cx->command_latency = calloc(table_count(), sizeof(*cx->command_latency));
-    if (cx->command_stats == NULL || cx->command_latency == NULL || block_setup(cx) != ST_OK) {
+    if (cx->command_stats == NULL || cx->command_latency == NULL || block_setup(cx) != ST_OK ||
+        background_setup(cx) != ST_OK) {
         context_deinit(cx);
         return ST_NOMEM;
     }
@@ -34,6 +35,7 @@ enum status context_init(struct cmd_context *cx, struct config *config, struct d
 }
 
 void context_deinit(struct cmd_context *cx) {
+    background_teardown(cx);
     block_teardown(cx);
     for (size_t i = 0; cx->command_latency != NULL && i < table_count(); i++) {
         free(cx->command_latency[i]);
@@ -53,6 +55,16 @@ void context_sample_memory(struct cmd_context *cx) {
     if (cx->used_memory_bytes > cx->peak_memory_bytes) {
         cx->peak_memory_bytes = cx->used_memory_bytes;
     }
+}
+
+bool context_may_fork(const struct cmd_context *cx, const char **why) {
+    if (pages_asked(cx->dbs->env.pages) == PAGES_HUGETLB) {
+        *why = "arenas are on reserved huge pages (--arena-hugetlb), which a fork would have to "
+               "copy from "
+               "the same pool: use SAVE";
+        return false;
+    }
+    return true;
 }
 
 void context_refresh_clock(struct cmd_context *cx) {

@@ -11,6 +11,7 @@
 #include "cmd/client.h"
 #include "cmd/context.h"
 #include "cmd/table.h"
+#include "handlers_priv.h"
 #include "types/ahead.h"
 
 /* Reply bytes that make a client's output worth sending before its batch is over. */
@@ -162,6 +163,22 @@ static bool refuse_while_loading(struct cmd_context *cx, struct call *call) {
     return true;
 }
 
+/* PING tells of it, too: it is what watches a server. */
+static bool refuse_after_failed_save(struct cmd_context *cx, struct call *call) {
+    if (LIKELY(!cx->background.unsaved) || !background_stops_writes(cx) ||
+        !((call->row->flags & CMD_WRITE) || call->row->handler == ping_command)) {
+        return false;
+    }
+    reply_error(
+        &call->reply,
+        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to "
+        "persist to disk. Commands that may modify the data set are disabled, because this "
+        "instance is configured to report errors during writes if RDB snapshotting fails "
+        "(stop-writes-on-bgsave-error option). Please check the Redis logs for details about "
+        "the RDB error.");
+    return true;
+}
+
 /* The first words of an HTTP request: a page in somebody's browser may be attacking a server that only listens on
  * loopback, with commands in the request's body. */
 static bool is_http(struct bytes name) {
@@ -291,7 +308,7 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
         c->last_row = call.row;
     }
     if (!resolved || refuse_unauthenticated(cx, &call) || refuse_over_maxmemory(cx, &call) ||
-        refuse_while_loading(cx, &call)) {
+        refuse_after_failed_save(cx, &call) || refuse_while_loading(cx, &call)) {
         if (c->out->len > mark) {
             count_error(cx, c->out, mark);
         }

@@ -117,6 +117,26 @@ static void fill_persistence(const struct cmd_context *cx, struct info_source *s
     }
 }
 
+static void fill_background(const struct cmd_context *cx, struct info_source *s) {
+    const struct background *b = &cx->background;
+    struct bgsave_progress now;
+    int64_t now_us = clock_monotonic_us();
+    bgsave_get_progress(b->child, &now);
+    s->current_cow_peak = now.copied_peak_bytes;
+    s->current_cow_size = now.copied_bytes;
+    s->current_cow_size_age =
+        now.measured_us != 0 ? (uint64_t)(now_us - now.measured_us) / 1000000 : 0;
+    s->current_fork_perc =
+        now.keys_total != 0 ? 100 * (double)now.keys / (double)now.keys_total : 0;
+    s->current_save_keys_processed = now.keys;
+    s->current_save_keys_total = now.keys_total;
+    s->rdb_bgsave_in_progress = now.pid != 0;
+    s->rdb_last_bgsave_status = b->failed ? "err" : "ok";
+    s->rdb_last_bgsave_time_sec = b->took_s;
+    s->rdb_current_bgsave_time_sec = now.pid != 0 ? (now_us - now.started_us) / 1000000 : -1;
+    s->rdb_last_cow_size = b->copied_bytes;
+}
+
 static void fill_stats(struct cmd_context *cx, struct info_source *s) {
     s->instantaneous_ops_per_sec = (uint64_t)rates_get(&cx->rates, RATE_COMMANDS);
     s->instantaneous_input_kbps = rates_get(&cx->rates, RATE_INPUT_BYTES) / 1024;
@@ -187,6 +207,7 @@ void info_command(struct call *call) {
     }
     if (asked(set, INFO_PERSISTENCE)) {
         fill_persistence(cx, &s);
+        fill_background(cx, &s);
     }
     if (asked(set, INFO_STATS)) {
         fill_stats(cx, &s);

@@ -31,6 +31,16 @@ void persist_note_saved(struct cmd_context *cx, uint64_t dirty_then) {
     cx->dbs->stats.dirty -= dirty_then;
     cx->persist.last_save_ms = clock_realtime_ms();
     cx->persist.saved_us = clock_monotonic_us();
+    cx->background.failed = cx->background.unsaved = false;
+}
+
+/* A child that saves now would put an old file in the place of a new one. False: refused. */
+static bool no_child_saves(struct call *call) {
+    if (background_is_saving(call->cx)) {
+        reply_error(&call->reply, BACKGROUND_IN_PROGRESS);
+        return false;
+    }
+    return true;
 }
 
 /* False: stop. */
@@ -237,7 +247,7 @@ void save_command(struct call *call) {
         args_syntax_error(call);
         return;
     }
-    if (!persist_name_argument(call, 1, &name)) {
+    if (!persist_name_argument(call, 1, &name) || !no_child_saves(call)) {
         return;
     }
     if (persist_save(call->cx, name, error) == ST_OK) {
@@ -255,7 +265,8 @@ void lastsave_command(struct call *call) {
 void load_command(struct call *call) {
     struct persist *p = &call->cx->persist;
     struct bytes name;
-    if (persist_name_argument(call, 1, &name) && block_until_released(call)) {
+    if (persist_name_argument(call, 1, &name) && no_child_saves(call) &&
+        block_until_released(call)) {
         copy_name(p->load_name, name);
         p->load_client_id = call->client->id;
         p->loading = true;

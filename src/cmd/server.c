@@ -34,10 +34,11 @@ static bool parse_flush(struct call *call, bool *sync) {
     return true;
 }
 
-static void flush_range(struct call *call, size_t first, size_t end) {
+/* False: an error was replied. */
+static bool flush_range(struct call *call, size_t first, size_t end) {
     bool sync;
     if (!parse_flush(call, &sync)) {
-        return;
+        return false;
     }
     for (size_t i = first; i < end; i++) {
         call_dirty(call, db_count(call->cx->dbs->dbs[i]));
@@ -45,15 +46,32 @@ static void flush_range(struct call *call, size_t first, size_t end) {
     }
     while (sync && reaper_run(call->cx->dbs, SIZE_MAX)) {
     }
-    reply_ok(&call->reply);
+    return true;
 }
 
 void flushdb_command(struct call *call) {
-    flush_range(call, call->client->db, call->client->db + 1u);
+    if (flush_range(call, call->client->db, call->client->db + 1u)) {
+        reply_ok(&call->reply);
+    }
+}
+
+/* A child would put back what is gone now. With save points, the file says at once that all is gone, as in
+ * Redis. */
+static void save_emptiness(struct cmd_context *cx) {
+    char error[SNAPSHOT_ERROR_LEN];
+    bool save = cx->config->save.count != 0;
+    background_cancel(cx, save);
+    if (save) {
+        enum status st = persist_save(cx, bytes_from_cstr(cx->config->dbfilename), error);
+        (void)st; /* it was logged, and the save points try again */
+    }
 }
 
 void flushall_command(struct call *call) {
-    flush_range(call, 0, call->cx->dbs->count);
+    if (flush_range(call, 0, call->cx->dbs->count)) {
+        save_emptiness(call->cx);
+        reply_ok(&call->reply);
+    }
 }
 
 void swapdb_command(struct call *call) {

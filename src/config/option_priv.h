@@ -16,6 +16,7 @@ enum option_kind {
     KIND_ENUM,
     KIND_LIST,
     KIND_OUTPUT_LIMIT,
+    KIND_SAVE_POINTS,
     OPTION_KINDS
 };
 
@@ -48,8 +49,7 @@ extern const char *const config_debug_words[];
 extern const char *const config_policy_words[];
 extern const char *const config_loglevel_words[];
 
-option_check check_bind, check_power_of_two, check_hz, check_save, check_appendonly,
-    check_dbfilename;
+option_check check_bind, check_power_of_two, check_hz, check_appendonly, check_dbfilename;
 
 /* By name or alias, any case; CONFIG_OPTIONS when there is none. */
 enum config_option_id option_find(struct bytes name);

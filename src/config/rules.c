@@ -32,11 +32,6 @@ const char *check_dbfilename(struct config *c) {
               : "dbfilename must name a file, of 255 bytes at most and not like 'temp-1.rdb'";
 }
 
-const char *check_save(struct config *c) {
-    return c->save[0] != '\0' ? "save points need snapshots, which this version does not have"
-                              : NULL;
-}
-
 const char *check_appendonly(struct config *c) {
     return c->appendonly ? "argument must be 'no': this version has no append-only file" : NULL;
 }

@@ -9,7 +9,7 @@
 
 #define OUTPUT_LIMIT_WORDS 4 /* class hard soft seconds */
 
-/* Parses into the zeroed storage at `to`. */
+/* Parses into the storage at `to`: zeroed, or a copy of the current value of a kind that adds to it. */
 typedef enum status kind_parse(const struct option *o, void *to, const struct bytes *words,
                                size_t count, struct buf *why);
 
@@ -222,6 +222,28 @@ static enum status parse_output_limit(const struct option *o, void *to, const st
     return ST_OK;
 }
 
+/* Adds to what is there; no words at all drop it. */
+static enum status parse_save_points(const struct option *o, void *to, const struct bytes *words,
+                                     size_t count, struct buf *why) {
+    struct config_save_points *points = to;
+    if (count == 0) {
+        points->count = 0;
+        return ST_OK;
+    }
+    for (size_t i = 0; i < count; i += 2) {
+        struct config_save_point point;
+        if (i + 1 == count || !number_parse_i64(words[i], &point.seconds) || point.seconds < 1 ||
+            !number_parse_i64(words[i + 1], &point.changes) || point.changes < 0) {
+            return refuse(why, "Invalid save parameters");
+        }
+        if (points->count == CONFIG_SAVE_POINTS_MAX) {
+            return refuse(why, "too many save points");
+        }
+        points->at[points->count++] = point;
+    }
+    return ST_OK;
+}
+
 /* ---- print --------------------------------------------------------------------------------- */
 
 static void print_bool(const struct option *o, const void *from, struct buf *out) {
@@ -260,6 +282,14 @@ static void print_output_limit(const struct option *o, const void *from, struct 
     buf_printf(out, "normal %zu %zu %d", limit->hard_bytes, limit->soft_bytes, limit->soft_seconds);
 }
 
+static void print_save_points(const struct option *o, const void *from, struct buf *out) {
+    const struct config_save_points *points = from;
+    for (size_t i = 0; i < points->count; i++) {
+        buf_printf(out, "%s%" PRId64 " %" PRId64, i == 0 ? "" : " ", points->at[i].seconds,
+                   points->at[i].changes);
+    }
+}
+
 static const struct {
     kind_parse *parse;
     void (*print)(const struct option *o, const void *from, struct buf *out);
@@ -274,6 +304,7 @@ static const struct {
     [KIND_ENUM] = {parse_enum, print_enum, false},
     [KIND_LIST] = {parse_list, print_list, true},
     [KIND_OUTPUT_LIMIT] = {parse_output_limit, print_output_limit, true},
+    [KIND_SAVE_POINTS] = {parse_save_points, print_save_points, true},
 };
 
 /* ---- fields -------------------------------------------------------------------------------- */
@@ -329,6 +360,9 @@ enum status option_parse(const struct option *o, struct config *c, const struct 
     } else if (count != 1) {
         return refuse(why, "wrong number of arguments");
     }
+    if (o->kind == KIND_SAVE_POINTS) { /* which owns nothing */
+        memcpy(field_of(o, &parsed), field_of(o, c), o->size);
+    }
     if (st == ST_OK) {
         st = kinds[o->kind].parse(o, field_of(o, &parsed), words, count, why);
     }
@@ -354,7 +388,7 @@ void option_clear(const struct option *o, struct config *c) {
 }
 
 void option_swap(const struct option *o, struct config *a, struct config *b) {
-    char tmp[sizeof(struct config_output_limit)]; /* the largest kind */
+    char tmp[sizeof(struct config_save_points)]; /* the largest kind */
     assert(o->size <= sizeof(tmp));
     memcpy(tmp, field_of(o, a), o->size);
     memcpy(field_of(o, a), field_of(o, b), o->size);
@@ -391,6 +425,9 @@ void option_write_domain(const struct option *o, struct buf *out) {
         return;
     case KIND_OUTPUT_LIMIT:
         buf_append_cstr(out, "normal HARD SOFT SECONDS");
+        return;
+    case KIND_SAVE_POINTS:
+        buf_append_cstr(out, "SECONDS CHANGES ...");
         return;
     case OPTION_KINDS:
         break;

@@ -95,6 +95,16 @@ static bool change_maxmemory(void *ctx, const struct config *config, const char 
     return true;
 }
 
+static bool change_save(void *ctx, const struct config *config, const char **why) {
+    const struct server *s = ctx;
+    const char *refused = background_refuses_points(&s->cx);
+    (void)config;
+    if (refused != NULL) {
+        *why = refused;
+    }
+    return refused == NULL;
+}
+
 void apply_setup(struct server *s) {
     struct config *c = &s->config;
     config_on_change(c, OPTION_maxclients, change_maxclients, s);
@@ -109,5 +119,6 @@ void apply_setup(struct server *s) {
     config_on_change(c, OPTION_loglevel, change_log_level, s);
     config_on_change(c, OPTION_tcp_keepalive, change_keepalive, s);
     config_on_change(c, OPTION_hz, change_hz, s);
+    config_on_change(c, OPTION_save, change_save, s);
     config_on_change(c, OPTION_maxmemory, change_maxmemory, s);
 }

@@ -158,6 +158,7 @@ static void fire_cron(struct loop *loop, struct loop_timer *timer) {
     rates_sample(&s->cx.rates, &s->metrics, clock_monotonic_us());
     context_sample_memory(&s->cx);
     account_decay();
+    background_cron(&s->cx);
     watch_next_due(s);
     peers_tend(s);
     const struct config_output_limit *limit = &s->config.client_output_buffer_limit;

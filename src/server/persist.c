@@ -93,7 +93,7 @@ static bool wants_save(const struct server *s) {
     if (s->shutdown_flags & (SHUTDOWN_SAVE | SHUTDOWN_NOSAVE)) {
         return (s->shutdown_flags & SHUTDOWN_SAVE) != 0;
     }
-    return s->config.save_on_exit;
+    return s->config.save_on_exit || s->config.save.count != 0;
 }
 
 /* The client of SHUTDOWN hears of it only when the server goes on. */
@@ -112,6 +112,7 @@ static void refuse_shutdown(struct server *s) {
 /* False: the server goes on. */
 static bool prepare_shutdown(struct server *s) {
     char error[SNAPSHOT_ERROR_LEN];
+    background_cancel(&s->cx, true);
     if (!wants_save(s)) {
         return true;
     }

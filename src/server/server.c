@@ -50,7 +50,15 @@ static enum status setup_data(struct server *s, struct buf *error) {
         return fail(error, st, "cannot create databases");
     }
     st = context_init(&s->cx, &s->config, s->dbs, &s->metrics);
-    return st == ST_OK ? st : fail(error, st, "cannot set up commands");
+    if (st != ST_OK) {
+        return fail(error, st, "cannot set up commands");
+    }
+    const char *refused = background_refuses_points(&s->cx);
+    if (refused != NULL) {
+        buf_append_cstr(error, refused);
+        return ST_UNSUPPORTED;
+    }
+    return ST_OK;
 }
 
 static enum status open_sockets(struct server *s, struct buf *error) {

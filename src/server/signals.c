@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SIGTERM and SIGINT end the loop; SIGHUP, SIGPIPE and SIGXFSZ do nothing. */
+/* SIGTERM and SIGINT end the loop; SIGCHLD tells that a background save ended; SIGHUP, SIGPIPE and
+ * SIGXFSZ do nothing. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +23,10 @@ static void ready(struct loop *loop, struct loop_io *io, unsigned events) {
     (void)loop;
     (void)events;
     while (read(io->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD) {
+            background_poll(&s->cx);
+            continue;
+        }
         if (s->shutdown_flags != 0 && info.ssi_signo == SIGINT) {
             insist();
         }
@@ -42,8 +47,11 @@ enum status signals_setup(struct server *s) {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
+    signal(SIGCHLD,
+           SIG_DFL); /* ignored, as whoever starts this may leave it, no child is heard of */
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit of file sizes is an error like a full disk */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         return ST_IO;

@@ -53,6 +53,12 @@ uint64_t process_read_anon_huge_bytes(bool madvised) {
     return find_kb(text, "\nAnonHugePages:");
 }
 
+uint64_t process_read_private_dirty_bytes(void) {
+    char text[PROC_TEXT_MAX];
+    read_proc("/proc/self/smaps_rollup", text);
+    return find_kb(text, "\nPrivate_Dirty:");
+}
+
 static void read_usage(int who, double *user_s, double *sys_s) {
     struct rusage usage;
     if (getrusage(who, &usage) != 0) {

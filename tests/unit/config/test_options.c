@@ -131,6 +131,29 @@ static void a_flag_alone_means_yes(void **state) {
     buf_deinit(&error);
 }
 
+static void save_points_add_up(void **state) {
+    struct config c;
+    struct buf error = {0}, text = {0};
+    write_file("a.conf", "save 3600 1\nport 7000\nsave 300 100 60 10000\n");
+    assert_int_equal(LOAD(&c, &error, "a.conf", "--save", "10 5", "--hz", "20", "--save", "7", "0"),
+                     ST_OK);
+    config_print(&c, OPTION_save, &text);
+    assert_text(&text, "3600 1 300 100 60 10000 10 5 7 0");
+    assert_int_equal(c.save.count, 5);
+    assert_int_equal(c.save.at[2].seconds, 60);
+    assert_int_equal(c.save.at[2].changes, 10000);
+    config_deinit(&c);
+    assert_int_equal(LOAD(&c, &error, "a.conf", "--save", "", "--save", "10 5"), ST_OK);
+    assert_int_equal(c.save.count, 1);
+    assert_int_equal(c.save.at[0].seconds, 10);
+    config_deinit(&c);
+    assert_int_equal(LOAD(&c, &error, "a.conf", "--save"), ST_OK);
+    assert_int_equal(c.save.count, 0);
+    config_deinit(&c);
+    buf_deinit(&text);
+    buf_deinit(&error);
+}
+
 static void a_wrong_argument_is_named(void **state) {
     static const struct {
         char *words[8];
@@ -158,8 +181,14 @@ static void a_wrong_argument_is_named(void **state) {
          "argument '--unixsocketperm 999': argument couldn't be parsed as an octal number"},
         {{"--unixsocketperm", "1000"},
          "argument '--unixsocketperm 1000': argument must be between 0 and 777 inclusive"},
-        {{"--save", "900 1"},
-         "argument '--save 900 1': save points need snapshots, which this version does not have"},
+        {{"--save", "900"}, "argument '--save 900': Invalid save parameters"},
+        {{"--save", "900", "1", "60"}, "argument '--save 900 1 60': Invalid save parameters"},
+        {{"--save", "0 1"}, "argument '--save 0 1': Invalid save parameters"},
+        {{"--save", "60 -1"}, "argument '--save 60 -1': Invalid save parameters"},
+        {{"--save", "a", "b"}, "argument '--save a b': Invalid save parameters"},
+        {{"--save", "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "--save",
+          "1", "2"},
+         "argument '--save 1 2': too many save points"},
         {{"--appendonly", "yes"},
          "argument '--appendonly yes': argument must be 'no': this version has no append-only "
          "file"},
@@ -373,6 +402,7 @@ int main(void) {
         cmocka_unit_test(defaults_are_those_of_the_table),
         cmocka_unit_test(arguments_set_options),
         cmocka_unit_test(a_flag_alone_means_yes),
+        cmocka_unit_test(save_points_add_up),
         cmocka_unit_test(a_wrong_argument_is_named),
         cmocka_unit_test(version_and_help_are_actions),
         cmocka_unit_test(a_file_takes_quotes_comments_and_includes),

@@ -149,7 +149,11 @@ static void set_changes_several_at_once(void **state) {
     assert_int_equal(c->hash_max_listpack_entries, 2);
     SET(c, &error, "list-max-ziplist-size", "-1");
     GET(c, 2, "list-max-listpack-size=-1;list-max-ziplist-size=-1;", "list-max-*-size");
+    SET(c, &error, "save", "3600 1 60 100");
+    SET(c, &error, "save", "30 10"); /* takes the place of what was there */
+    GET(c, 1, "save=30 10;", "save");
     SET(c, &error, "appendonly", "no", "save", "", "requirepass", "");
+    GET(c, 1, "save=;", "save");
     assert_text(&error, "");
     assert_string_equal(c->requirepass, "");
     buf_deinit(&error);
