@@ -91,6 +91,7 @@ static void debug_reload(struct call *call) {
         reply_error(&call->reply, "LOADING Redis is loading the dataset in memory");
         return;
     }
+    background_cancel(cx, true); /* or it would put its older file in the place of this one */
     enum status st = persist_save(cx, name, error);
     if (st == ST_OK) {
         st = persist_load(cx, cx->config->dbfilename, PERSIST_MAXMEMORY, error);

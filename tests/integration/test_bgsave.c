@@ -285,6 +285,19 @@ static void flushall_ends_it(void **state) {
     server_stop(s);
 }
 
+static void debug_reload_ends_it(void **state) {
+    (void)state;
+    struct server *s;
+    struct client *c = start_with(&s, NULL, KEYS);
+    pid_t child = begin_and_hold(s, c);
+    client_expect(c, "+OK", "DEBUG", "RELOAD", NULL);
+    assert_int_equal(kill(child, 0), -1);
+    assert_int_equal(client_info_number(c, "persistence", "rdb_changes_since_last_save"), 0);
+    assert_int_equal(temporaries_in(s->dir), 0);
+    client_close(c);
+    server_stop(s);
+}
+
 static void shutdown_ends_it(void **state) {
     (void)state;
     struct server *s;
@@ -526,7 +539,7 @@ static void kill_9_at_any_moment_costs_no_saved_data(void **state) {
         if (round % 2 == 0 && child > 0) {
             kill(child, SIGKILL);
             await_end(c);
-            assert_int_equal(temporaries_in(dir), left);
+            assert_true(temporaries_in(dir) <= left);
         }
         client_close(c);
         server_kill(s);
@@ -546,6 +559,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_go_beside_it_is_refused),
         cmocka_unit_test(the_child_keeps_no_socket_open),
         cmocka_unit_test(flushall_ends_it),
+        cmocka_unit_test(debug_reload_ends_it),
         cmocka_unit_test(shutdown_ends_it),
         cmocka_unit_test(a_killed_child_stops_writes_until_a_save_is_good),
         cmocka_unit_test(a_full_disk_costs_nothing_and_the_save_points_try_again),
