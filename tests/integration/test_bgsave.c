@@ -298,21 +298,30 @@ static void debug_reload_ends_it(void **state) {
     server_stop(s);
 }
 
+/* With save points it saves itself, without a word. */
 static void shutdown_ends_it(void **state) {
     (void)state;
-    struct server *s;
-    struct client *c = start_with(&s, NULL, KEYS);
-    pid_t child = begin_and_hold(s, c);
-    client_append(c, "SHUTDOWN", "NOSAVE", NULL);
-    assert_true(client_flush(c));
-    assert_true(client_wait_closed(c, 10000));
-    client_close(c);
-    for (int i = 0; i < 1000 && server_alive(s); i++) {
-        usleep(10000);
+    static const char *const args[] = {"--save", "3600 1", NULL};
+    for (int save = 0; save < 2; save++) {
+        struct server *s;
+        struct client *c = start_with(&s, args, KEYS);
+        pid_t child = begin_and_hold(s, c);
+        client_append(c, "SHUTDOWN", save ? NULL : "NOSAVE", NULL);
+        assert_true(client_flush(c));
+        assert_true(client_wait_closed(c, 10000));
+        client_close(c);
+        for (int i = 0; i < 1000 && server_alive(s); i++) {
+            usleep(10000);
+        }
+        assert_int_equal(kill(child, 0), -1);
+        assert_int_equal(temporaries_in(s->dir), 0);
+        if (save) {
+            assert_int_equal(keys_in(SERVER_GOBLIN, s->dir, "dump.rdb"), KEYS);
+        } else {
+            assert_int_equal(size_of(s->dir, "dump.rdb"), -1);
+        }
+        server_stop(s);
     }
-    assert_int_equal(kill(child, 0), -1);
-    assert_int_equal(temporaries_in(s->dir), 0);
-    server_stop(s);
 }
 
 /* ---- failures ------------------------------------------------------------------------------- */
