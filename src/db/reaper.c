@@ -8,13 +8,15 @@
 
 /* Segments, records or nodes freed between two looks at the budget. */
 #define STEP 64
+/* Of a long string: its OS pages given back between two looks, 100 us at most. */
+#define DISCARD_STEP_BYTES ((size_t)2 << 20)
 
 struct reaper_job {
     struct reaper_job *next;
     struct db *db; /* NULL: a value */
     enum value_type type;
     void *object;
-    uint64_t cursor; /* of the walk that frees what records point at */
+    uint64_t cursor; /* of the walk that frees what records point at; of what a string gave back */
     bool walked;
 };
 
@@ -104,7 +106,18 @@ void reaper_take_db(struct dbset *set, struct db *db) {
 
 /* ---- running ------------------------------------------------------------------------------- */
 
+/* A string is one block. */
+static bool string_step(struct reaper_job *job) {
+    size_t at = job->cursor;
+    bool done = account_discard(job->object, &at, DISCARD_STEP_BYTES);
+    job->cursor = at;
+    return done && value_free_step(job->type, job->object, STEP);
+}
+
 static bool job_step(struct reaper_job *job) {
+    if (job->db == NULL && job->type == VALUE_STRING) {
+        return string_step(job);
+    }
     return job->db != NULL ? db_step(job) : value_free_step(job->type, job->object, STEP);
 }
 

@@ -4,6 +4,8 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef GC_SANITIZE
 #include <jemalloc/jemalloc.h>
@@ -49,6 +51,11 @@ static void heap_free(enum account_tag tag, void *ptr, size_t usable) {
 
 static size_t heap_usable(void *ptr) {
     return malloc_usable_size(ptr);
+}
+
+static void heap_discard(char *from, char *to) {
+    (void)from;
+    (void)to;
 }
 
 size_t account_good_size(size_t size) {
@@ -156,6 +163,16 @@ static size_t heap_usable(void *ptr) {
     return sallocx(ptr, 0);
 }
 
+/* The whole OS pages between. */
+static void heap_discard(char *from, char *to) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)from + page - 1) / page * page,
+              last = (uintptr_t)to / page * page;
+    if (first < last) {
+        madvise((void *)first, last - first, MADV_DONTNEED);
+    }
+}
+
 size_t account_good_size(size_t size) {
     size_t good = nallocx(size != 0 ? size : 1, 0);
     return good != 0 ? good : size; /* 0: beyond the largest class, the allocation will fail */
@@ -237,6 +254,14 @@ void account_free(enum account_tag tag, void *ptr) {
     assert(tag_bytes[tag] >= usable);
     tag_bytes[tag] -= usable;
     heap_free(tag, ptr, usable);
+}
+
+bool account_discard(void *ptr, size_t *at, size_t max_bytes) {
+    size_t usable = heap_usable(ptr), from = *at;
+    size_t to = max_bytes < usable - from ? from + max_bytes : usable;
+    heap_discard((char *)ptr + from, (char *)ptr + to);
+    *at = to;
+    return to == usable;
 }
 
 void account_move(enum account_tag from, enum account_tag to, void *ptr) {

@@ -52,7 +52,7 @@ static size_t string_bytes(const struct value *v) {
     return heap.cap;
 }
 
-/* One free of one allocation: munmap at worst, whatever its size. */
+/* One allocation; but its OS pages are many. */
 static bool string_is_big(const struct value *v) {
     return string_bytes(v) > (size_t)1 << 20;
 }

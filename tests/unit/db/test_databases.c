@@ -350,6 +350,29 @@ static void big_values_are_freed_in_the_background(void **state) {
     destroy(&f);
 }
 
+/* A long string is one block, but of many OS pages. */
+static void long_strings_are_freed_in_steps(void **state) {
+    struct fixture f;
+    struct entry e;
+    create(&f, SMALL_CHUNK, 128, 64);
+    struct db *db = f.set->dbs[0];
+    const size_t len = (size_t)9 << 20;
+    char *text = calloc(1, len);
+    assert_non_null(text);
+    put(db, BYTES_LIT("long"), BYTES(text, len), DB_NO_EXPIRY);
+    free(text);
+    assert_true(account_bytes(ACCOUNT_VALUE) >= len);
+    assert_true(find(db, BYTES_LIT("long"), &e));
+    entry_delete(&e);
+    size_t steps = 0;
+    while (reaper_run(f.set, 1)) {
+        steps++;
+    }
+    assert_true(steps >= 4);
+    assert_int_equal(account_bytes(ACCOUNT_VALUE), 0);
+    destroy(&f);
+}
+
 static void a_set_can_end_with_work_left(void **state) {
     struct fixture f;
     create(&f, SMALL_CHUNK, 128, 64);
@@ -495,6 +518,7 @@ int main(void) {
         cmocka_unit_test(a_flush_is_seen_at_once_and_freed_in_steps),
         cmocka_unit_test(a_flush_without_memory_happens_here_and_now),
         cmocka_unit_test(big_values_are_freed_in_the_background),
+        cmocka_unit_test(long_strings_are_freed_in_steps),
         cmocka_unit_test(a_set_can_end_with_work_left),
         cmocka_unit_test(databases_swap),
         cmocka_unit_test(a_fresh_set_takes_the_place_of_the_live_one),

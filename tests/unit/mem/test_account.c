@@ -52,6 +52,25 @@ static void realloc_keeps_bytes_and_count(void **state) {
     assert_int_equal(account_bytes(ACCOUNT_VALUE), 0);
 }
 
+static void discards_a_long_block_in_steps(void **state) {
+    (void)state;
+    const size_t len = (size_t)5 << 20, step = (size_t)2 << 20;
+    size_t before = account_bytes(ACCOUNT_VALUE), at = 0;
+    unsigned char *block = account_alloc(ACCOUNT_VALUE, len);
+    assert_non_null(block);
+    memset(block, 1, len);
+    assert_false(account_discard(block, &at, step));
+    assert_int_equal(at, step);
+    assert_int_equal(block[step + 4096], 1); /* what is behind is still there */
+#ifndef GC_SANITIZE
+    assert_int_equal(block[step / 2], 0);
+#endif
+    assert_false(account_discard(block, &at, step));
+    assert_true(account_discard(block, &at, step));
+    account_free(ACCOUNT_VALUE, block);
+    assert_int_equal(account_bytes(ACCOUNT_VALUE), before);
+}
+
 static void counts_what_comes_from_elsewhere(void **state) {
     struct account_heap before, after;
     account_heap(&before);
@@ -141,6 +160,7 @@ int main(void) {
         cmocka_unit_test(each_tag_counts_its_own),
         cmocka_unit_test(counts_the_size_it_promised),
         cmocka_unit_test(realloc_keeps_bytes_and_count),
+        cmocka_unit_test(discards_a_long_block_in_steps),
         cmocka_unit_test(counts_what_comes_from_elsewhere),
         cmocka_unit_test(moves_between_tags_and_plain_malloc),
         cmocka_unit_test(fails_from_the_nth_allocation_on),
