@@ -50,6 +50,7 @@ struct client_connection_info {
 /* All clients in order of their ids. */
 struct client_registry {
     struct client *first, *last;
+    struct client *hand; /* whose turn it is next; NULL: the first's */
     uint64_t next_id;
     size_t count;
     void (*describe)(const struct client *c,
@@ -59,6 +60,9 @@ struct client_registry {
 /* Give the client its id and put it in the registry; deinit takes it out and frees names. */
 void client_init(struct client *c, struct client_registry *r, struct buf *out, int64_t now_ms);
 void client_deinit(struct client *c, struct client_registry *r);
+
+/* One after the other, from the first again behind the last; NULL when there are none. O(1). */
+struct client *client_take_turn(struct client_registry *r);
 
 struct client *client_find(const struct client_registry *r, uint64_t id);
 

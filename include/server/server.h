@@ -33,7 +33,6 @@ struct server {
     struct loop_timer deadline; /* the next blocked client's time-out */
     int64_t deadline_ms;        /* wall clock the timer is set for; INT64_MAX: it is not */
     struct loop_io signals;
-    uint64_t timeout_hand_id;
     unsigned shutdown_flags; /* enum shutdown_flag; 0: nobody asked for the end */
     bool load_wanted;        /* LOAD waits for the batch to be done */
     bool between_turns;      /* the loop may be turned while a snapshot is loaded */

@@ -23,10 +23,19 @@ void client_deinit(struct client *c, struct client_registry *r) {
     *(c->prev ? &c->prev->next : &r->first) = c->next;
     *(c->next ? &c->next->prev : &r->last) = c->prev;
     r->count--;
+    if (r->hand == c) {
+        r->hand = c->next;
+    }
     free(c->name);
     free(c->lib_name);
     free(c->lib_ver);
     buf_deinit(&c->deferred);
+}
+
+struct client *client_take_turn(struct client_registry *r) {
+    struct client *c = r->hand != NULL ? r->hand : r->first;
+    r->hand = c != NULL ? c->next : NULL;
+    return c;
 }
 
 struct client *client_find(const struct client_registry *r, uint64_t id) {

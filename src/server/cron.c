@@ -137,15 +137,9 @@ static void tend_client(struct server *s, struct client *c) {
 static void tend_clients(struct server *s) {
     size_t look_at = s->cx.clients.count / (size_t)s->config.hz;
     look_at = look_at < TIMEOUT_CLIENTS_MIN ? TIMEOUT_CLIENTS_MIN : look_at;
-    struct client *c = s->cx.clients.first;
-    while (c != NULL && c->id <= s->timeout_hand_id && c->next != NULL) {
-        c = c->next;
-    }
-    for (; c != NULL && look_at > 0; look_at--) {
-        struct client *next = c->next;
-        s->timeout_hand_id = next ? c->id : 0;
-        tend_client(s, c);
-        c = next;
+    look_at = look_at < s->cx.clients.count ? look_at : s->cx.clients.count;
+    for (; look_at > 0; look_at--) {
+        tend_client(s, client_take_turn(&s->cx.clients));
     }
 }
 

@@ -453,6 +453,28 @@ static void commands_of_many_keys_leave_the_database_lean(void **state) {
 }
 #endif
 
+static void clients_take_turns(void **state) {
+    (void)state;
+    struct client_registry r = {0};
+    struct client c[4];
+    assert_null(client_take_turn(&r));
+    for (size_t i = 0; i < 3; i++) {
+        client_init(&c[i], &r, NULL, 0);
+    }
+    assert_ptr_equal(client_take_turn(&r), &c[0]);
+    client_deinit(&c[1], &r); /* whose turn it would have been */
+    assert_ptr_equal(client_take_turn(&r), &c[2]);
+    assert_ptr_equal(client_take_turn(&r), &c[0]);
+    assert_ptr_equal(client_take_turn(&r), &c[2]);
+    client_init(&c[3], &r, NULL, 0);
+    assert_ptr_equal(client_take_turn(&r), &c[0]);
+    client_deinit(&c[0], &r);
+    client_deinit(&c[2], &r);
+    assert_ptr_equal(client_take_turn(&r), &c[3]);
+    client_deinit(&c[3], &r);
+    assert_null(client_take_turn(&r));
+}
+
 /* ---- batches against single commands ------------------------------------------------------- */
 
 static void random_line(struct rng *rng, char *line, size_t size) {
@@ -582,6 +604,7 @@ int main(void) {
         TEST(reply_skip_drops_the_next_one),
         TEST(a_password_is_asked_for),
         TEST(maxmemory_refuses_what_may_grow),
+        cmocka_unit_test(clients_take_turns),
         TEST(what_is_no_command_is_refused),
         TEST(failures_are_counted_by_prefix),
 #ifndef GC_ARENA_GUARDED
