@@ -47,6 +47,7 @@ struct config_save_points {
 };
 
 enum config_debug { CONFIG_DEBUG_NO, CONFIG_DEBUG_YES, CONFIG_DEBUG_LOCAL };
+enum config_index { CONFIG_INDEX_NO, CONFIG_INDEX_THP, CONFIG_INDEX_HUGETLB };
 enum config_policy { CONFIG_POLICY_NOEVICTION };
 /* loglevel is an enum log_level of base/log.h. */
 

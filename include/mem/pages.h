@@ -13,7 +13,7 @@
  * chunks come with first touch; plain ones are kept on 4 KiB OS pages even where THP is "always",
  * so that "plain" is the truth. A THP chunk counts as on the kind asked for, but the kernel may
  * still serve it with small OS pages: AnonHugePages tells. A plain chunk's memory goes back to the
- * kernel on release. Chunks never move. Single-threaded. fork() with hugetlb chunks is the caller's
+ * kernel on release, a huge one's when all chunks of its OS page are back. Chunks never move. Single-threaded. fork() with hugetlb chunks is the caller's
  * to refuse.
  * A failed huge request is counted by reason, logged once a reason, and not retried until the
  * pool's free count changes or a back-off (1 s doubling to 64 s) has passed. */
@@ -28,6 +28,7 @@ enum pages_kind { PAGES_PLAIN, PAGES_THP, PAGES_HUGETLB };
 enum pages_reason {
     PAGES_REASON_NONE,
     PAGES_REASON_NO_SUPPORT,    /* the kernel or CPU has no such page size */
+    PAGES_REASON_THP_NEVER,     /* transparent_hugepage/enabled is "never" */
     PAGES_REASON_POOL_EMPTY,    /* mmap: ENOMEM, no free page in the pool */
     PAGES_REASON_POPULATE,      /* mapped but not populated: cgroup limit, cpuset, NUMA policy */
     PAGES_REASON_NOT_PERMITTED, /* EPERM */
@@ -39,6 +40,7 @@ struct pages_options {
     enum pages_kind kind;   /* what is asked for */
     size_t huge_page_bytes; /* 0: the kernel's default huge page size */
     size_t chunk_bytes;     /* a power of two, 64 KiB .. 1 GiB */
+    const char *what;       /* for log lines: "arena"; NULL: "data" */
 };
 
 struct pages_stats {
@@ -85,5 +87,13 @@ struct pages_pool {
 };
 MUST_CHECK enum status pages_pool_read(size_t huge_page_bytes, struct pages_pool *out);
 size_t pages_default_huge_bytes(void); /* 0: none */
+
+/* The hugetlb page sizes of this kernel, ascending; returns how many of them were written. */
+size_t pages_huge_sizes(size_t *sizes, size_t max);
+
+/* "always", "madvise" or "never"; "" when the kernel has no THP. */
+#define PAGES_THP_MODE_LEN 16
+void pages_thp_mode(char mode[PAGES_THP_MODE_LEN]);
+size_t pages_thp_bytes(void); /* 0: none */
 
 #endif

@@ -8,6 +8,7 @@
 #include "cmd/block.h"
 #include "cmd/table.h"
 #include "mem/account.h"
+#include "mem/index.h"
 
 static void random_id(struct rng *rng, char id[41]) {
     for (int i = 0; i < 40; i += 8) {
@@ -62,6 +63,11 @@ bool context_may_fork(const struct cmd_context *cx, const char **why) {
         *why = "arenas are on reserved huge pages (--arena-hugetlb), which a fork would have to "
                "copy from "
                "the same pool: use SAVE";
+        return false;
+    }
+    if (index_pages() != NULL && pages_asked(index_pages()) == PAGES_HUGETLB) {
+        *why = "indexes are on reserved huge pages (--index-hugepages hugetlb), which a fork would "
+               "have to copy from the same pool: use SAVE";
         return false;
     }
     return true;

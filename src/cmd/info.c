@@ -11,6 +11,7 @@
 #include "cmd/table.h"
 #include "handlers_priv.h"
 #include "mem/account.h"
+#include "mem/index.h"
 #include "stats/process.h"
 
 #define OS_NAME_LEN 256
@@ -59,12 +60,30 @@ static void fill_arenas(const struct cmd_context *cx, struct info_source *s) {
     s->arena_fallback_bytes = pages.fallback_chunks * pages.chunk_bytes;
     s->arena_fallback_reason =
         pages.last_reason == PAGES_REASON_NONE ? "" : pages_reason_text(pages.last_reason);
+    s->arena_asked = pages_kind_name(pages.asked);
     s->hugetlb_page_bytes =
         pages.huge_page_bytes ? pages.huge_page_bytes : pages_default_huge_bytes();
     if (pages_pool_read(s->hugetlb_page_bytes, &pool) == ST_OK) {
         s->hugetlb_pool_total = pool.total;
         s->hugetlb_pool_free = pool.free;
         s->hugetlb_pool_reserved = pool.reserved;
+    }
+}
+
+static void fill_indexes(struct info_source *s) {
+    s->index_asked = pages_kind_name(PAGES_PLAIN);
+    s->index_fallback_reason = "";
+    if (index_pages() == NULL) {
+        return;
+    }
+    struct pages_stats pages;
+    pages_get_stats(index_pages(), &pages);
+    s->index_asked = pages_kind_name(pages.asked);
+    s->index_bytes = pages.chunks * pages.chunk_bytes;
+    s->index_huge_bytes = pages.huge_chunks * pages.chunk_bytes;
+    s->index_fallback_bytes = pages.fallback_chunks * pages.chunk_bytes;
+    if (pages.last_reason != PAGES_REASON_NONE) {
+        s->index_fallback_reason = pages_reason_text(pages.last_reason);
     }
 }
 
@@ -95,9 +114,11 @@ static void fill_memory(struct cmd_context *cx, struct info_source *s) {
     s->vm_rss_bytes = process.vm_rss_bytes;
     s->hugetlb_pages_bytes = process.hugetlb_pages_bytes;
     s->page_table_bytes = process.page_table_bytes;
-    s->anon_huge_pages_bytes =
-        process_read_anon_huge_bytes(pages_asked(cx->dbs->env.pages) == PAGES_THP);
+    s->anon_huge_pages_bytes = process_read_anon_huge_bytes(
+        pages_asked(cx->dbs->env.pages) == PAGES_THP ||
+        (index_pages() != NULL && pages_asked(index_pages()) == PAGES_THP));
     fill_arenas(cx, s);
+    fill_indexes(s);
 }
 
 static void fill_persistence(const struct cmd_context *cx, struct info_source *s) {

@@ -329,5 +329,10 @@ enum status config_load(struct config *c, int argc, char *const *argv, enum conf
         st = load_arguments(c, argv + at, (size_t)(argc - at), error);
     }
     st = st == ST_OK ? make_load_absolute(c, error) : st;
+    const char *wrong = st == ST_OK ? check_combination(c) : NULL;
+    if (wrong != NULL) {
+        buf_append_cstr(error, wrong);
+        return ST_SYNTAX;
+    }
     return st == ST_OK ? make_dir_absolute(c, error) : st;
 }

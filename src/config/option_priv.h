@@ -46,10 +46,15 @@ struct option {
 extern const struct option config_table[CONFIG_OPTIONS];
 
 extern const char *const config_debug_words[];
+extern const char *const config_index_words[];
 extern const char *const config_policy_words[];
 extern const char *const config_loglevel_words[];
 
-option_check check_bind, check_power_of_two, check_hz, check_appendonly, check_dbfilename;
+option_check check_bind, check_power_of_two, check_huge_page_size, check_hz, check_appendonly,
+    check_dbfilename;
+
+/* What options mean together, once all are read: NULL when it is good, else what is wrong. */
+const char *check_combination(const struct config *c);
 
 /* By name or alias, any case; CONFIG_OPTIONS when there is none. */
 enum config_option_id option_find(struct bytes name);

@@ -15,6 +15,32 @@ const char *check_power_of_two(struct config *c) {
     return (bytes & (bytes - 1)) != 0 ? "argument must be a power of two" : NULL;
 }
 
+/* "2m" and "2mb" both mean 2 MiB: no huge page has a decimal size, and no power of two is a multiple
+ * of 1000. */
+const char *check_huge_page_size(struct config *c) {
+    static const size_t decimal[] = {1000000000, 1000000, 1000};
+    size_t bytes = c->arena_hugetlb_size;
+    for (unsigned i = 0; i < 3 && bytes != 0; i++) {
+        if (bytes % decimal[i] == 0) {
+            bytes = bytes / decimal[i] << (30 - 10 * i);
+            break;
+        }
+    }
+    c->arena_hugetlb_size = bytes;
+    return (bytes & (bytes - 1)) != 0 ? "argument must be the size of a huge page, such as 2m or 1g"
+                                      : NULL;
+}
+
+const char *check_combination(const struct config *c) {
+    if (c->arena_hugetlb && c->arena_thp) {
+        return "'arena-hugetlb' and 'arena-thp' exclude each other: choose one kind of huge page";
+    }
+    if (c->arena_hugetlb_size != 0 && !c->arena_hugetlb) {
+        return "'arena-hugetlb-size' needs 'arena-hugetlb'";
+    }
+    return NULL;
+}
+
 /* Clamped, not refused: clients of Redis rely on 'hz 1000' being taken. */
 const char *check_hz(struct config *c) {
     c->hz = c->hz < HZ_MIN ? HZ_MIN : c->hz > HZ_MAX ? HZ_MAX : c->hz;

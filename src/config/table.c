@@ -6,6 +6,9 @@
 const char *const config_debug_words[] = {
     [CONFIG_DEBUG_NO] = "no", [CONFIG_DEBUG_YES] = "yes", [CONFIG_DEBUG_LOCAL] = "local", NULL};
 
+const char *const config_index_words[] = {
+    [CONFIG_INDEX_NO] = "no", [CONFIG_INDEX_THP] = "thp", [CONFIG_INDEX_HUGETLB] = "hugetlb", NULL};
+
 const char *const config_policy_words[] = {[CONFIG_POLICY_NOEVICTION] = "noeviction", NULL};
 
 const char *const config_loglevel_words[] = {

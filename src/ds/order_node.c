@@ -2,7 +2,7 @@
 /* Node allocation and everything about inner nodes. */
 #include <string.h>
 
-#include "mem/account.h"
+#include "mem/index.h"
 #include "order_priv.h"
 
 #define INNER_SPARE_BYTES 256 /* inner nodes this small are not worth shrinking */
@@ -10,7 +10,7 @@
 /* ---- allocation: the only place that takes and returns memory ---- */
 
 static void *node_alloc(struct order *o, size_t bytes) {
-    void *node = account_alloc(ACCOUNT_ORDER, bytes);
+    void *node = index_alloc(ACCOUNT_ORDER, bytes);
     if (node != NULL) {
         o->bytes += bytes;
     }
@@ -19,7 +19,7 @@ static void *node_alloc(struct order *o, size_t bytes) {
 
 static void node_free(struct order *o, void *node, size_t bytes) {
     o->bytes -= bytes;
-    account_free(ACCOUNT_ORDER, node);
+    index_free(ACCOUNT_ORDER, node, bytes);
 }
 
 /* jemalloc's classes: multiples of 16 up to 128, then four to a doubling. Computed rather than

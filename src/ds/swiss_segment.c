@@ -6,6 +6,7 @@
  * holes. docs/design/007-dense.md */
 #include "mem/account.h"
 #include "mem/dense.h"
+#include "mem/index.h"
 #include "swiss_priv.h"
 
 /* Group counts of pooled segments, about x 1.17: four steps a doubling. */
@@ -102,7 +103,7 @@ static struct dense *pool_of(uint32_t groups, bool wide) {
 
 struct segment *swiss_segment_create(uint32_t groups, uint32_t limit, unsigned depth, bool wide) {
     struct segment *seg = is_pooled(groups) ? dense_alloc(pool_of(groups, wide))
-                                            : account_alloc(ACCOUNT_INDEX, raw_bytes(groups, wide));
+                                            : index_alloc(ACCOUNT_INDEX, raw_bytes(groups, wide));
     if (seg == NULL) {
         return NULL;
     }
@@ -117,8 +118,8 @@ struct segment *swiss_segment_create(uint32_t groups, uint32_t limit, unsigned d
 void swiss_segment_free(struct segment *seg) {
     if (seg != NULL && is_pooled(seg->groups)) {
         dense_free(pool_of(seg->groups, seg->wide), seg);
-    } else {
-        account_free(ACCOUNT_INDEX, seg);
+    } else if (seg != NULL) {
+        index_free(ACCOUNT_INDEX, seg, raw_bytes(seg->groups, seg->wide));
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mem/account.h"
+#include "mem/index.h"
 #include "pages_os.h"
 
 #if !defined(GC_SANITIZE) || defined(DENSE_MAPPED)
@@ -29,6 +30,7 @@ struct block {
     uint64_t unused;
 };
 
+static_assert(DENSE_BLOCK_BYTES == INDEX_BLOCK_BYTES, "a pool's block is a block of the index");
 static_assert(sizeof(struct block) == 16, "slots follow the block's header, aligned to 16");
 
 static size_t per_block(const struct dense *d) {
@@ -42,11 +44,17 @@ static size_t slot_offset(const struct dense *d, size_t i) {
 
 /* ---- blocks ---- */
 
+/* Blocks come from the index's pages, huge ones maybe: then nothing but whole blocks goes back. */
+static bool on_pages(void) {
+    return index_pages() != NULL;
+}
+
 static bool push_block(struct dense *d) {
     struct pages_os_error error;
     struct block *block = d->spare;
     if (block == NULL) {
-        block = pages_os_map(DENSE_BLOCK_BYTES, 1, false, &error);
+        block = on_pages() ? pages_acquire(index_pages(), NULL)
+                           : pages_os_map(DENSE_BLOCK_BYTES, 1, false, &error);
         if (block == NULL) {
             return false;
         }
@@ -62,7 +70,19 @@ static bool push_block(struct dense *d) {
 
 static void unmap_block(void *block) {
     SHOW(block, DENSE_BLOCK_BYTES);
-    pages_os_unmap(block, DENSE_BLOCK_BYTES);
+    if (on_pages()) {
+        pages_release(index_pages(), block);
+    } else {
+        pages_os_unmap(block, DENSE_BLOCK_BYTES);
+    }
+}
+
+/* On pages a spare block may hold a huge page: none is kept for a pool without slots. */
+static void drop_spare_of_empty(struct dense *d) {
+    if (on_pages() && d->top == NULL && d->spare != NULL) {
+        unmap_block(d->spare);
+        d->spare = NULL;
+    }
 }
 
 /* The top block is empty: the one below, which is full, becomes the top. */
@@ -70,11 +90,14 @@ static void pop_block(struct dense *d) {
     struct block *block = d->top;
     d->top = block->prev;
     d->top_used = d->top != NULL ? per_block(d) : 0;
-    if (d->spare == NULL) {
+    if (d->spare == NULL && !on_pages()) {
         pages_os_release(block, 0, d->touched);
+        d->spare = block;
+    } else if (d->spare == NULL && d->top != NULL) {
         d->spare = block;
     } else {
         unmap_block(block);
+        drop_spare_of_empty(d);
     }
     d->touched = d->top != NULL ? slot_offset(d, d->top_used) : 0;
 }
@@ -83,7 +106,7 @@ static void give_back_idle(struct dense *d) {
     size_t end = slot_offset(d, d->top_used);
     if (d->top_used == 0) {
         pop_block(d);
-    } else if (d->touched - end > DENSE_IDLE_BYTES) {
+    } else if (d->touched - end > DENSE_IDLE_BYTES && !on_pages()) {
         d->touched = pages_os_release(d->top, end + KEEP_BYTES, d->touched);
     }
 }
@@ -165,7 +188,7 @@ void dense_check(const struct dense *d) {
     if (d->top != NULL) {
         CHECK(d->top_used > 0 && d->top_used <= per_block(d));
         CHECK(d->touched >= slot_offset(d, d->top_used) && d->touched <= DENSE_BLOCK_BYTES);
-        CHECK(dense_idle_bytes(d) <= DENSE_IDLE_BYTES);
+        CHECK(on_pages() || dense_idle_bytes(d) <= DENSE_IDLE_BYTES);
     }
 }
 

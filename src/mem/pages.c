@@ -75,10 +75,11 @@ static void note_failure(struct pages *p, struct pages_os_error error) {
     p->last_reason = error.reason;
     p->last_errno = error.code;
     if (p->failures[error.reason]++ == 0) {
-        log_warning("%s chunks: %s (%s): falling back to plain OS pages; counted from here on, see "
-                    "INFO memory",
-                    pages_kind_name(p->options.kind), pages_reason_text(error.reason),
-                    error.code != 0 ? strerror(error.code) : "no errno");
+        log_warning(
+            "%s %s chunks: %s (%s): falling back to plain OS pages; counted from here on, see "
+            "INFO memory",
+            pages_kind_name(p->options.kind), p->options.what, pages_reason_text(error.reason),
+            error.code != 0 ? strerror(error.code) : "no errno");
     }
 }
 
@@ -105,7 +106,9 @@ static bool may_ask_huge(struct pages *p) {
 
 static size_t region_bytes(const struct pages *p, enum pages_kind kind) {
     size_t chunk = p->options.chunk_bytes;
-    if (kind == PAGES_HUGETLB) {
+    /* Chunks that share a transparent huge page go back together, like those of a hugetlb one:
+     * giving back a part would split it. */
+    if (kind == PAGES_HUGETLB || (kind == PAGES_THP && chunk < p->os_page_bytes)) {
         return chunk > p->os_page_bytes ? chunk : p->os_page_bytes;
     }
     return chunk > REGION_BYTES ? chunk : REGION_BYTES;
@@ -160,6 +163,22 @@ static bool reserve_sorted(struct pages *p) {
     return true;
 }
 
+static void *map_kind(const struct pages *p, enum pages_kind kind, size_t bytes,
+                      struct pages_os_error *error) {
+    size_t chunk = p->options.chunk_bytes;
+    if (kind == PAGES_HUGETLB) {
+        return pages_os_map_hugetlb(bytes, p->os_page_bytes, chunk, error);
+    }
+    if (kind == PAGES_PLAIN) {
+        return pages_os_map(bytes, chunk, false, error);
+    }
+    if (pages_os_thp_is_never()) {
+        *error = (struct pages_os_error){.reason = PAGES_REASON_THP_NEVER};
+        return NULL;
+    }
+    return pages_os_map(bytes, chunk > p->os_page_bytes ? chunk : p->os_page_bytes, true, error);
+}
+
 /* Map a region and put it on its kind's open list. NULL: *error says why (reason NONE: our own
  * tables have no memory). */
 static struct region *region_map(struct pages *p, enum pages_kind kind,
@@ -174,9 +193,7 @@ static struct region *region_map(struct pages *p, enum pages_kind kind,
     if (r == NULL) {
         return NULL;
     }
-    char *base = kind == PAGES_HUGETLB
-                     ? pages_os_map_hugetlb(bytes, p->os_page_bytes, p->options.chunk_bytes, error)
-                     : pages_os_map(bytes, p->options.chunk_bytes, kind == PAGES_THP, error);
+    char *base = map_kind(p, kind, bytes, error);
     if (base == NULL) {
         account_free(ACCOUNT_OTHER, r);
         return NULL;
@@ -229,6 +246,7 @@ enum status pages_create(const struct pages_options *options, struct pages **out
         return ST_NOMEM;
     }
     *p = (struct pages){.options = *options};
+    p->options.what = options->what != NULL ? options->what : "data";
     if (options->kind != PAGES_PLAIN) {
         p->os_page_bytes = pages_os_find_size(options->kind, options->huge_page_bytes);
         if (p->os_page_bytes == 0) {
@@ -304,7 +322,7 @@ void pages_release(struct pages *p, void *chunk) {
         region_unmap(p, r);
         return;
     }
-    if (r->kind != PAGES_HUGETLB) {
+    if (r->kind == PAGES_PLAIN || (r->kind == PAGES_THP && r->bytes > p->os_page_bytes)) {
         madvise(chunk, p->options.chunk_bytes, MADV_DONTNEED);
     }
     if (r->used == 0) {
@@ -341,6 +359,7 @@ const char *pages_reason_text(enum pages_reason reason) {
     static const char *const texts[PAGES_REASONS] = {
         [PAGES_REASON_NONE] = "none",
         [PAGES_REASON_NO_SUPPORT] = "no such huge page size on this machine",
+        [PAGES_REASON_THP_NEVER] = "transparent huge pages are set to 'never'",
         [PAGES_REASON_POOL_EMPTY] = "the huge page pool is empty",
         [PAGES_REASON_POPULATE] =
             "reserved but not populated (cgroup limit, cpuset or NUMA policy)",

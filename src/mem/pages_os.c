@@ -73,33 +73,63 @@ size_t pages_default_huge_bytes(void) {
     return bytes > 0 ? (size_t)bytes : 0;
 }
 
-/* The setting "never" makes MADV_HUGEPAGE succeed and do nothing. */
-static bool thp_is_never(void) {
+static int by_size(const void *a, const void *b) {
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+size_t pages_huge_sizes(size_t *sizes, size_t max) {
+    long found[SIZES_MAX];
+    int count = gethugepagesizes(found, SIZES_MAX);
+    size_t n = 0;
+    for (int i = 0; i < count && n < max; i++) {
+        sizes[n++] = (size_t)found[i];
+    }
+    qsort(sizes, n, sizeof(sizes[0]), by_size);
+    return n;
+}
+
+/* The word in brackets of "always [madvise] never". */
+void pages_thp_mode(char mode[PAGES_THP_MODE_LEN]) {
     char text[64] = "";
+    mode[0] = '\0';
     int fd = open(THP_MODE_FILE, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return true;
+        return;
     }
     ssize_t len = read(fd, text, sizeof(text) - 1);
     close(fd);
-    return len <= 0 || strstr(text, "[never]") != NULL;
+    const char *from = len > 0 ? strchr(text, '[') : NULL;
+    const char *to = from != NULL ? strchr(from, ']') : NULL;
+    if (to != NULL) {
+        snprintf(mode, PAGES_THP_MODE_LEN, "%.*s", (int)(to - from - 1), from + 1);
+    }
+}
+
+size_t pages_thp_bytes(void) {
+    size_t bytes = 0; /* the file is there when the kernel can do THP at all */
+    return read_number(THP_SIZE_FILE, &bytes) ? bytes : 0;
+}
+
+/* The setting "never" makes MADV_HUGEPAGE succeed and do nothing. */
+bool pages_os_thp_is_never(void) {
+    char mode[PAGES_THP_MODE_LEN];
+    pages_thp_mode(mode);
+    return mode[0] == '\0' || strcmp(mode, "never") == 0;
 }
 
 size_t pages_os_find_size(enum pages_kind kind, size_t asked_bytes) {
     if (kind == PAGES_THP) {
-        size_t bytes = 0; /* the file is there when the kernel can do THP at all */
-        return !thp_is_never() && read_number(THP_SIZE_FILE, &bytes) &&
-                       (asked_bytes == 0 || asked_bytes == bytes)
-                   ? bytes
-                   : 0;
+        size_t bytes = pages_thp_bytes();
+        return asked_bytes == 0 || asked_bytes == bytes ? bytes : 0;
     }
     if (asked_bytes == 0) {
         return pages_default_huge_bytes();
     }
-    long sizes[SIZES_MAX];
-    int count = gethugepagesizes(sizes, SIZES_MAX);
-    for (int i = 0; i < count; i++) {
-        if ((size_t)sizes[i] == asked_bytes) {
+    size_t sizes[SIZES_MAX];
+    size_t count = pages_huge_sizes(sizes, SIZES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (sizes[i] == asked_bytes) {
             return asked_bytes;
         }
     }

@@ -14,6 +14,8 @@ struct pages_os_error {
  * size. */
 size_t pages_os_find_size(enum pages_kind kind, size_t asked_bytes);
 
+bool pages_os_thp_is_never(void);
+
 /* A mapping of `bytes`, aligned, populated in full. NULL with *error. */
 void *pages_os_map_hugetlb(size_t bytes, size_t os_page_bytes, size_t align,
                            struct pages_os_error *error);

@@ -11,6 +11,7 @@
 #include "base/ticks.h"
 #include "cmd/table.h"
 #include "mem/account.h"
+#include "mem/index.h"
 #include "types/list.h"
 
 static void hook_shutdown(void *user, unsigned flags) {
@@ -37,10 +38,23 @@ struct type_env server_type_env(const struct config *config, struct pages *pages
     return env;
 }
 
+static enum pages_kind index_kind(const struct config *c) {
+    static const enum pages_kind kinds[] = {[CONFIG_INDEX_NO] = PAGES_PLAIN,
+                                            [CONFIG_INDEX_THP] = PAGES_THP,
+                                            [CONFIG_INDEX_HUGETLB] = PAGES_HUGETLB};
+    return kinds[c->index_hugepages];
+}
+
 static enum status setup_data(struct server *s, struct buf *error) {
-    struct pages_options options = {.kind = s->config.arena_hugetlb ? PAGES_HUGETLB : PAGES_PLAIN,
-                                    .chunk_bytes = s->config.hash_chunk_bytes};
+    const struct config *c = &s->config;
+    struct pages_options options = {.kind = c->arena_hugetlb ? PAGES_HUGETLB
+                                            : c->arena_thp   ? PAGES_THP
+                                                             : PAGES_PLAIN,
+                                    .huge_page_bytes = c->arena_hugetlb_size,
+                                    .chunk_bytes = c->hash_chunk_bytes,
+                                    .what = "arena"};
     enum status st = pages_create(&options, &s->pages);
+    st = st == ST_OK ? index_setup(index_kind(c)) : st;
     if (st != ST_OK) {
         return fail(error, st, "cannot set up memory pages");
     }
@@ -158,6 +172,7 @@ void server_teardown(struct server *s) {
     peers_teardown(s);
     context_deinit(&s->cx);
     dbset_destroy(s->dbs);
+    index_teardown();
     pages_destroy(s->pages);
 }
 
@@ -169,7 +184,10 @@ void server_print_start(const struct server *s) {
     if (pages.asked == PAGES_PLAIN) {
         log_notice("Arenas: chunks of %zu KiB on plain pages (--arena-hugetlb asks for huge ones)",
                    pages.chunk_bytes >> 10);
-    } else if (pages_pool_read(pages_default_huge_bytes(), &pool) == ST_OK) {
+    } else if (pages.asked == PAGES_THP) {
+        log_notice("Arenas: chunks of %zu KiB, transparent huge pages asked",
+                   pages.chunk_bytes >> 10);
+    } else if (pages_pool_read(pages.huge_page_bytes, &pool) == ST_OK) {
         log_notice(
             "Arenas: chunks of %zu KiB, huge pages asked: %zu of %zu pages of %zu KiB are free",
             pages.chunk_bytes >> 10, pool.free, pool.total, pool.page_bytes >> 10);
@@ -179,7 +197,8 @@ void server_print_start(const struct server *s) {
                         "vm.nr_hugepages=N')");
         }
     } else {
-        log_warning("Arenas: huge pages asked, but this kernel has none: plain pages are used");
+        log_warning("Arenas: huge pages asked, but this kernel has none of that size: plain pages "
+                    "are used");
     }
     for (size_t i = 0; s->config.port != 0 && i < s->config.bind.count; i++) {
         const char *address = s->config.bind.items[i];

@@ -171,6 +171,12 @@ static void a_wrong_argument_is_named(void **state) {
          "notice, warning, nothing"},
         {{"--arena-hugetlb", "maybe"},
          "argument '--arena-hugetlb maybe': argument must be 'yes' or 'no'"},
+        {{"--arena-hugetlb", "--arena-thp"},
+         "'arena-hugetlb' and 'arena-thp' exclude each other: choose one kind of huge page"},
+        {{"--arena-hugetlb-size", "2m"}, "'arena-hugetlb-size' needs 'arena-hugetlb'"},
+        {{"--arena-hugetlb-size", "3m"},
+         "argument '--arena-hugetlb-size 3m': argument must be the size of a huge page, such as 2m "
+         "or 1g"},
         {{"--hash-chunk-bytes", "100000"},
          "argument '--hash-chunk-bytes 100000': argument must be a power of two"},
         {{"--hash-chunk-bytes", "1024"},
