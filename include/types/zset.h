@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* zset: members with scores, in the order of (score, then member bytes).
  *
- *   score    a double, any but NaN; -0 is kept as 0
+ *   score    a double, any but NaN; -0 is kept and equal to 0: such members are in byte order, and a
+ *            change from one to the other is none
  *   rank     position in order, from 0
  *   range    entries between two scores, two members (of one score) or two ranks
  *

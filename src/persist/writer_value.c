@@ -7,6 +7,8 @@
 #include "types/zset.h"
 #include "writer_priv.h"
 
+#include <math.h>
+
 #define BATCH 64 /* elements fetched at once, their records in flight side by side */
 
 /* ---- forms ---------------------------------------------------------------------------------- */
@@ -93,7 +95,8 @@ static void put_zset(struct writer *w, const struct value *v) {
 
 static void put_packed_score(struct buf *b, double score) {
     char text[32];
-    if (score >= -9e15 && score <= 9e15 && (double)(int64_t)score == score) {
+    bool whole = score >= -9e15 && score <= 9e15 && (double)(int64_t)score == score;
+    if (whole && !(score == 0 && signbit(score))) { /* "-0" is a text, which Redis keeps */
         listpack_put_i64(b, (int64_t)score);
     } else {
         listpack_put(b, BYTES(text, number_format_double(text, score)));

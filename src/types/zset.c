@@ -79,7 +79,7 @@ bool zset_score(const struct value *v, struct bytes member, double *score) {
 enum status zset_set(struct value *v, struct bytes member, double score, bool *added) {
     bool unused;
     added = added ? added : &unused;
-    score = score_plain(score);
+    assert(score == score);
     if (!is_packed(v)) {
         return ztable_set(value_object(v), member, score, added);
     }
@@ -283,9 +283,6 @@ static enum status build(struct value *v, const struct zset_entry *entries, size
 static void sort(const struct value *v, struct zset_entry *entries, size_t count) {
     assert(is_packed(v) && run_count(v->data) == 0);
     (void)v;
-    for (size_t i = 0; i < count; i++) {
-        entries[i].score = score_plain(entries[i].score);
-    }
     sort_entries(entries, count);
 }
 

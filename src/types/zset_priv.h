@@ -8,6 +8,8 @@
 #include "mem/arena.h"
 #include "types/zset.h"
 
+#include <math.h>
+
 /* ---- scores --------------------------------------------------------------------------------- */
 
 /* How a score is stored; each holds all that those before it hold. */
@@ -18,11 +20,11 @@ static inline size_t score_size(enum score_kind kind) {
 }
 static_assert(SCORE_I8 == 0 && SCORE_DOUBLE == 3, "a kind is the log2 of its bytes");
 
-/* The narrowest kind that holds a score (no -0, no NaN) exactly. */
+/* The narrowest kind that holds a score (no NaN) exactly; -0 is no integer. */
 static inline enum score_kind score_kind_of(double score) {
     if (score >= INT32_MIN && score <= INT32_MAX) {
         int32_t i = (int32_t)score;
-        if ((double)i == score) {
+        if ((double)i == score && (i != 0 || !signbit(score))) {
             return i == (int8_t)i ? SCORE_I8 : i == (int16_t)i ? SCORE_I16 : SCORE_I32;
         }
     }
@@ -59,12 +61,6 @@ static inline double score_get(const char *p, enum score_kind kind) {
         memcpy(&score, p, sizeof(score));
         return score;
     }
-}
-
-/* -0 becomes 0. */
-static inline double score_plain(double score) {
-    assert(score == score);
-    return score == 0 ? 0 : score;
 }
 
 /* (score, member): <0, 0, >0. */

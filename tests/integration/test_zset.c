@@ -42,7 +42,7 @@ static const struct example adding[] = {
     {"ZADD z nan a", NOT_FLOAT, BOTH}, {"ZADD z '' a", NOT_FLOAT, BOTH}, {"ZADD z ' 1' a", NOT_FLOAT, BOTH},
     {"ZADD z 1e400 a", NOT_FLOAT, BOTH}, {"ZADD z 1 new x b", NOT_FLOAT, BOTH},
     {"ZSCORE z new", "nil", RESP2}, {"ZSCORE z new", "null", RESP3},
-    {"ZADD limits inf a -inf b 0x10 c 1e3 d -0 e 1.7976931348623157e308 f 2251799813685249.5 g", ":7", BOTH},
+    {"ZADD limits inf a -inf b 0x10 c 1e3 d 0 e 1.7976931348623157e308 f 2251799813685249.5 g", ":7", BOTH},
     {"ZRANGE limits 0 -1 WITHSCORES", "[\"b\" \"-inf\" \"e\" \"0\" \"c\" \"16\" \"d\" \"1000\" \"g\" \"2251799813685249.5\" \"f\" \"1.7976931348623157e+308\" \"a\" \"inf\"]", RESP2}, {"ZRANGE limits 0 -1 WITHSCORES", "[[\"b\" ,-inf] [\"e\" ,0] [\"c\" ,16] [\"d\" ,1000] [\"g\" ,2251799813685249.5] [\"f\" ,1.7976931348623157e+308] [\"a\" ,inf]]", RESP3},
     {"ZADD limits INCR -inf a", "-ERR resulting score is not a number (NaN)", BOTH},
     {"ZINCRBY limits -inf a", "-ERR resulting score is not a number (NaN)", BOTH},
@@ -56,6 +56,24 @@ static const struct example adding[] = {
     {"ZADD s INCR 1 a", WRONGTYPE, BOTH}, {"ZINCRBY s 1 a", WRONGTYPE, BOTH},
     {"ZADD bin 1 '' 1 \\x00 1 \\x00\\xff 1 a\\x0d\\x0ab", ":4", BOTH},
     {"ZRANGE bin 0 -1", "[\"\" \"\\x00\" \"\\x00\\xff\" \"a\\x0d\\x0ab\"]", BOTH}, {"TYPE bin", "+zset", BOTH},
+};
+
+/* -0 is what Redis keeps in its skiplist form, which the long member asks for. */
+static const struct example zeros[] = {
+    {"ZADD z 0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx 0 b -0 a -0.0 c", ":4", BOTH}, {"OBJECT ENCODING z", "\"skiplist\"", BOTH},
+    {"ZMSCORE z a b c", "[\"-0\" \"0\" \"-0\"]", RESP2}, {"ZMSCORE z a b c", "[,-0 ,0 ,-0]", RESP3},
+    {"ZRANGE z 0 2", "[\"a\" \"b\" \"c\"]", BOTH}, {"ZCOUNT z -0 0", ":4", BOTH}, {"ZCOUNT z (-0 1", ":0", BOTH},
+    {"ZADD z CH -0 b 0 a", ":0", BOTH}, {"ZSCORE z a", "\"-0\"", RESP2}, {"ZSCORE z b", "\"0\"", RESP2},
+    {"ZADD z GT CH 0 a", ":0", BOTH}, {"ZINCRBY z 0 a", "\"0\"", RESP2}, {"ZSCORE z a", "\"-0\"", RESP2},
+    {"ZADD z CH 1 b", ":1", BOTH}, {"ZADD z CH -0 b", ":1", BOTH}, {"ZSCORE z b", "\"-0\"", RESP2},
+    {"ZINCRBY z -0 d", "\"-0\"", RESP2}, {"ZINCRBY z -0 d", ",-0", RESP3},
+    {"ZRANGEBYSCORE z 0 0 LIMIT 0 2", "[\"a\" \"b\"]", BOTH}, {"ZPOPMIN z", "[\"a\" \"-0\"]", RESP2},
+};
+
+static const struct example small_zeros[] = {
+    {"ZADD z -0 a 0 b", ":2", BOTH}, {"OBJECT ENCODING z", "\"listpack\"", BOTH},
+    {"ZMSCORE z a b", "[\"-0\" \"0\"]", RESP2_NEW}, {"ZMSCORE z a b", "[,-0 ,0]", RESP3_NEW},
+    {"ZUNIONSTORE u 1 z", ":2", BOTH}, {"ZRANGESTORE r z 0 -1", ":2", BOTH}, {"ZSCORE r a", "\"-0\"", RESP2_NEW},
 };
 
 static const struct example reading[] = {
@@ -269,8 +287,8 @@ static const struct example algebra[] = {
 /* clang-format on */
 
 static const struct example_group groups[] = {
-    EXAMPLES(adding),   EXAMPLES(reading), EXAMPLES(ranges),
-    EXAMPLES(removing), EXAMPLES(popping), EXAMPLES(algebra),
+    EXAMPLES(adding),  EXAMPLES(reading), EXAMPLES(ranges), EXAMPLES(removing),
+    EXAMPLES(popping), EXAMPLES(algebra), EXAMPLES(zeros),  EXAMPLES(small_zeros),
 };
 
 /* ---- examples ---- */

@@ -84,8 +84,8 @@ static size_t element(enum style style, int i, char out[ELEMENT_CAP]) {
     return 0;
 }
 
-static const char *const scores[] = {"0",   "1",  "-1",  "3.25",    "1e300",
-                                     "inf", "-3", "0.1", "-5e-324", "12345678901234567"};
+static const char *const scores[] = {
+    "0", "1", "-1", "3.25", "1e300", "inf", "-3", "0.1", "-5e-324", "12345678901234567", "-0"};
 
 /* One command that adds element i. */
 static void append_element(struct client *c, const struct specimen *s, int i) {

@@ -226,17 +226,40 @@ static void scores_change_to_any_other(void **state) {
     }
 }
 
-static void minus_zero_is_zero(void **state) {
+static void assert_zero(const struct value *v, struct bytes member, bool minus) {
+    double score = 1;
+    assert_true(zset_score(v, member, &score));
+    assert_true(score == 0 && (signbit(score) != 0) == minus);
+}
+
+static void minus_zero_is_kept_and_equals_zero(void **state) {
+    const struct zset_score_bound zero = {0, false}, minus = {-0.0, false}, above = {-0.0, true};
     for (int form = 0; form < 2; form++) {
         struct fixture f;
-        double score;
+        uint64_t first, count;
         create(&f, form == 0);
-        set(&f, BYTES_LIT("b"), 0, true);
-        set(&f, BYTES_LIT("a"), -0.0, true);
-        assert_true(zset_score(&f.h.v, BYTES_LIT("a"), &score));
-        assert_false(signbit(score));
+        set(&f, BYTES_LIT("c"), 0, true);
+        set(&f, BYTES_LIT("b"), -0.0, true);
+        set(&f, BYTES_LIT("a"), 0, true);
+        assert_order(&f.h.v, "a b c ");
+        set(&f, BYTES_LIT("b"), 0, false); /* no change of score */
         set(&f, BYTES_LIT("a"), -0.0, false);
-        assert_order(&f.h.v, "a b ");
+        assert_zero(&f.h.v, BYTES_LIT("b"), true);
+        assert_zero(&f.h.v, BYTES_LIT("a"), false);
+        set(&f, BYTES_LIT("a"), 5, false);
+        assert_order(&f.h.v, "b c a ");
+        set(&f, BYTES_LIT("a"), -0.0, false); /* from a record of one byte */
+        set(&f, BYTES_LIT("c"), 0.5, false);
+        set(&f, BYTES_LIT("c"), 0, false);
+        assert_order(&f.h.v, "a b c ");
+        assert_zero(&f.h.v, BYTES_LIT("a"), true);
+        assert_zero(&f.h.v, BYTES_LIT("c"), false);
+        zset_range_by_score(&f.h.v, &minus, &zero, &first, &count);
+        assert_true(first == 0 && count == 3);
+        zset_range_by_score(&f.h.v, &above, &zero, &first, &count);
+        assert_int_equal(count, 0);
+        assert_true(zset_delete(&f.h.v, BYTES_LIT("b")));
+        assert_order(&f.h.v, "a c ");
         destroy(&f);
     }
 }
@@ -587,7 +610,7 @@ static struct zset_entry *make_entries(size_t count, int how, char (*text)[16]) 
     assert_non_null(entries);
     for (size_t i = 0; i < count; i++) {
         size_t n = how == 0 ? i : how == 1 ? count - 1 - i : i * 7 % count;
-        entries[i] = (struct zset_entry){number(text[i], n), n == 0 ? -0.0 : (double)n};
+        entries[i] = (struct zset_entry){number(text[i], n), (double)n};
     }
     return entries;
 }
@@ -883,7 +906,7 @@ int main(void) {
         cmocka_unit_test(a_new_zset_is_empty),
         cmocka_unit_test(scores_are_exact_in_the_fewest_bytes),
         cmocka_unit_test(scores_change_to_any_other),
-        cmocka_unit_test(minus_zero_is_zero),
+        cmocka_unit_test(minus_zero_is_kept_and_equals_zero),
         cmocka_unit_test(ties_are_in_byte_order),
         cmocka_unit_test(more_members_make_a_table),
         cmocka_unit_test(longer_members_make_a_table),
