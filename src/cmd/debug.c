@@ -5,8 +5,8 @@
 
 #include "cmd/args.h"
 #include "cmd/lookup.h"
-#include "dump_priv.h"
 #include "handlers_priv.h"
+#include "persist/writer.h"
 
 static bool allowed(struct call *call) {
     int mode = call->cx->config->enable_debug_command;
@@ -44,7 +44,7 @@ static void debug_object(struct call *call) {
     }
     char text[256];
     uint64_t bytes;
-    enum status st = writer_value_bytes(&e.value, DUMP_COMPRESS, &bytes);
+    enum status st = writer_value_bytes(&e.value, call->cx->config->rdbcompression, &bytes);
     if (st != ST_OK) {
         args_status_error(call, st);
         return;

@@ -3,9 +3,9 @@
 #include "cmd/args.h"
 #include "cmd/block.h"
 #include "cmd/lookup.h"
-#include "dump_priv.h"
 #include "handlers_priv.h"
 #include "persist/reader.h"
+#include "persist/writer.h"
 
 /* ---- DUMP ----------------------------------------------------------------------------------- */
 
@@ -16,7 +16,7 @@ void dump_command(struct call *call) {
         reply_null(&call->reply);
         return;
     }
-    enum status st = writer_payload(&e.value, DUMP_COMPRESS, &payload);
+    enum status st = writer_payload(&e.value, call->cx->config->rdbcompression, &payload);
     if (st == ST_OK) {
         reply_bulk(&call->reply, buf_bytes(&payload));
     } else {

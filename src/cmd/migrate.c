@@ -7,8 +7,8 @@
  * +OK, and not before; whatever happens to others. */
 #include "cmd/args.h"
 #include "cmd/lookup.h"
-#include "dump_priv.h"
 #include "handlers_priv.h"
+#include "persist/writer.h"
 
 enum { WINDOW = 1024, TIMEOUT_DEFAULT_MS = 1000, ERROR_CAP = 512, SEND_BYTES = 64 << 10 };
 
@@ -165,7 +165,7 @@ static enum status put_restore(struct migrate *m, const struct entry *e) {
         ttl_ms = ttl_ms < 1 ? 1 : ttl_ms;
     }
     buf_clear(&m->payload);
-    enum status st = writer_payload(&e->value, DUMP_COMPRESS, &m->payload);
+    enum status st = writer_payload(&e->value, m->call->cx->config->rdbcompression, &m->payload);
     if (st == ST_OK) {
         reply_array(&r, m->replace ? 5 : 4);
         reply_bulk_cstr(&r, "RESTORE");

@@ -38,6 +38,11 @@ static const struct example dumps[] = {
     {"DUMP none", "nil", RESP2}, {"DUMP none", "null", RESP3}, {"DUMP", ARITY("dump"), BOTH}, {"DUMP a b", ARITY("dump"), BOTH},
     {"SET s hello", "+OK", BOTH}, {"DUMP s", "\"\\x00\\x05hello\\x0a\\x00cr\\xdfve4 \\x0a\"", BOTH},
     {"SET n -7", "+OK", BOTH}, {"DUMP n", ANY, BOTH},
+    {"SET long aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "+OK", BOTH},
+    {"DUMP long", "\"\\x00\\xc3\\x09\\x1e\\x01aa\\xe0\\x11\\x00\\x01aa\\x0a\\x00Es|\\xbb+d{\\xbb\"", BOTH},
+    {"CONFIG SET rdbcompression no", "+OK", BOTH},
+    {"DUMP long", "\"\\x00\\x1eaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\\x0a\\x00\\xdb\\xc3\\xf38\\x19\\x96\\xf3\\xba\"", BOTH},
+    {"CONFIG SET rdbcompression yes", "+OK", BOTH},
 };
 
 static const struct example restores[] = {
