@@ -119,6 +119,7 @@ size_t entry_memory(const struct entry *e);
 /* ---- whole databases ------------------------------------------------------------------------ */
 
 uint64_t db_count(const struct db *db);
+uint64_t dbset_count(const struct dbset *set); /* keys of all databases */
 
 /* Advice before loading so many keys into an empty database: its index gets its size at once. */
 void db_expect(struct db *db, uint64_t keys);

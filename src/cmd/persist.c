@@ -48,14 +48,6 @@ static bool tell(struct cmd_context *cx, const struct persist_progress *p) {
     return cx->hooks.progress == NULL || cx->hooks.progress(cx->hooks.server, p);
 }
 
-static uint64_t count_keys(const struct cmd_context *cx) {
-    uint64_t keys = 0;
-    for (size_t i = 0; i < cx->dbs->count; i++) {
-        keys += db_count(cx->dbs->dbs[i]);
-    }
-    return keys;
-}
-
 /* ---- saving --------------------------------------------------------------------------------- */
 
 struct saving {
@@ -74,7 +66,7 @@ enum status persist_save(struct cmd_context *cx, struct bytes name,
                          char error[SNAPSHOT_ERROR_LEN]) {
     char path[256];
     copy_name(path, name);
-    struct saving s = {.cx = cx, .progress = {.path = path, .total_keys = count_keys(cx)}};
+    struct saving s = {.cx = cx, .progress = {.path = path, .total_keys = dbset_count(cx->dbs)}};
     struct snapshot_save_options options = {.compress = cx->config->rdbcompression,
                                             .checksum = cx->config->rdbchecksum,
                                             .used_bytes = cx->used_memory_bytes,
@@ -178,7 +170,7 @@ enum status persist_load(struct cmd_context *cx, const char *path, enum persist_
     if (st != ST_OK) {
         return st;
     }
-    uint64_t keys_before = count_keys(cx);
+    uint64_t keys_before = dbset_count(cx->dbs);
     dbset_take(cx->dbs, fresh);
     cx->persist.loaded_keys = report.keys;
     cx->persist.loaded_expired = report.expired;

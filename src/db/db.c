@@ -86,6 +86,14 @@ uint64_t db_count(const struct db *db) {
     return swiss_count(&db->index);
 }
 
+uint64_t dbset_count(const struct dbset *set) {
+    uint64_t keys = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        keys += db_count(set->dbs[i]);
+    }
+    return keys;
+}
+
 void db_expect(struct db *db, uint64_t keys) {
     swiss_expect(&db->index, keys);
 }

@@ -164,14 +164,6 @@ void bgsave_destroy(struct bgsave *b) {
     free(b);
 }
 
-static uint64_t count_keys(const struct dbset *set) {
-    uint64_t keys = 0;
-    for (size_t i = 0; i < set->count; i++) {
-        keys += db_count(set->dbs[i]);
-    }
-    return keys;
-}
-
 enum status bgsave_start(struct bgsave *b, const struct dbset *set, const char *path,
                          const struct bgsave_options *options, int64_t *fork_us,
                          char error[SNAPSHOT_ERROR_LEN]) {
@@ -201,7 +193,7 @@ enum status bgsave_start(struct bgsave *b, const struct dbset *set, const char *
                          .pid = pid,
                          .wait_status = -1,
                          .started_us = start_us,
-                         .keys_total = count_keys(set)};
+                         .keys_total = dbset_count(set)};
     return ST_OK;
 }
 
