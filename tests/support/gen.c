@@ -250,7 +250,9 @@ struct row {
     int weight;
     enum compare compare;
     const char *words;
-    bool fixed; /* never mutated: a mutation could do harm or reply gigabytes */
+    /* What is never mutated, since it could do harm or reply gigabytes: false, nothing; true, all of
+     * it; 2 and above, the argument of that number. */
+    int fixed;
 };
 
 #define SET_TAIL                                                                                   \
@@ -300,8 +302,8 @@ static const struct row rows[] = {
     {8, COMPARE_EXACT, "TYPE %k", false},
     {8, COMPARE_EXACT, "{RENAME|RENAMENX} %k %k", false},
     {3, COMPARE_TYPE, "DUMP %k", false},
-    {8, COMPARE_EXACT, "RESTORE %k {0|0|777777777|-1|x} %D {|REPLACE|REPLACE|REPLACE|REPLACE IDLETIME 5|REPLACE FREQ 5|IDLETIME|FREQ 256|REPLACE %w}", true},
-    {3, COMPARE_EXACT, "RESTORE %k {0|%A} %D ABSTTL {|REPLACE|REPLACE}", true},
+    {8, COMPARE_EXACT, "RESTORE %k {0|0|777777777|-1|x} %D {|REPLACE|REPLACE|REPLACE|REPLACE IDLETIME 5|REPLACE FREQ 5|IDLETIME|FREQ 256|REPLACE %w}", 2},
+    {3, COMPARE_EXACT, "RESTORE %k {0|%A} %D ABSTTL {|REPLACE|REPLACE}", 2},
     {10, COMPARE_EXACT, "COPY %k %k {|||DB %d|REPLACE|DB %d REPLACE|REPLACE REPLACE|%w|DB}", false},
     {6, COMPARE_EXACT, "MOVE %k %d", false},
     {4, COMPARE_SORTED, "KEYS %p", false},
@@ -863,7 +865,7 @@ static void expand(struct gen *g, struct command *cmd, const char *words) {
 
 /* ---- mistakes ---- */
 
-static void mutate(struct gen *g, struct command *cmd) {
+static void mutate(struct gen *g, struct command *cmd, int fixed) {
     int victim = 1 + (int)gen_below(g, (uint64_t)(cmd->argc > 1 ? cmd->argc - 1 : 1));
     switch (gen_below(g, 5)) {
     case 0: /* one argument short */
@@ -878,7 +880,7 @@ static void mutate(struct gen *g, struct command *cmd) {
         cmd->argc = 1;
         break;
     default: /* another value */
-        if (cmd->argc > 1) {
+        if (cmd->argc > 1 && victim != fixed) {
             const struct text *t = &mutants[gen_below(g, COUNT(mutants))];
             cmd->argv[victim] = t->ptr;
             cmd->lens[victim] = t->len;
@@ -930,8 +932,8 @@ void gen_next(struct gen *g, struct command *cmd) {
     g->want_hello =
         g->protocol == 3 && !one_in(g, 3) &&
         (command_is(cmd, "RESET") || command_is(cmd, "HELLO") || row->compare == COMPARE_CLOSES);
-    if (!row->fixed && one_in(g, 25)) {
-        mutate(g, cmd);
+    if (row->fixed != true && one_in(g, 25)) {
+        mutate(g, cmd, row->fixed);
     }
     if (one_in(g, 20)) {
         random_case(g, cmd);
