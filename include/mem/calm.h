@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* calm: a child of fork shares this process's memory for now, so each OS page that is written is
+/* calm: as long as a child of fork shares this process's memory, each OS page that is written is
  * copied by the kernel. While it is set, nothing is written that could as well be written later:
  *
  *   arenas     no record moves (arena_evacuate) until dead bytes pass half of the live ones
