@@ -9,7 +9,8 @@
  *   execute   strictly in the order the commands came
  *
  * Stages 1 to 5 touch memory and change nothing; execution looks everything up again, so an earlier
- * command of the batch may move or delete anything. Group prefetching: Chen et al., SIGMOD 2004. */
+ * command of the batch may move or delete anything. Group prefetching: Chen et al., SIGMOD 2004.
+ * The option prefetch turns the prefetching off, to show what it hides. */
 #ifndef CMD_DISPATCH_H
 #define CMD_DISPATCH_H
 

@@ -120,7 +120,7 @@ static void stage_ahead(const struct ahead **going, size_t count, enum ahead_sta
 
 static void run_stages(struct cmd_context *cx, const struct batch *b, struct plan *plans) {
     const struct ahead *going[DISPATCH_BATCH_MAX];
-    bool prefetch = b->len >= PREFETCH_MIN;
+    bool prefetch = b->len >= PREFETCH_MIN && cx->config->prefetch;
     stage_key(cx, b, plans, prefetch);
     if (!prefetch) {
         return;

@@ -219,6 +219,17 @@ static void a_subcommands_key_is_hashed(void **state) {
     expect(f, 0, "+OK\r\n$3\r\nint\r\n:1\r\n");
 }
 
+static void replies_do_not_depend_on_prefetching(void **state) {
+    struct fixture *f = *state;
+    run(f, "CONFIG SET prefetch no", "+OK\r\n");
+    assert_false(f->config.prefetch);
+    earlier_commands_may_move_everything(state);
+    commands_run_in_the_order_they_came(state);
+    run(f, "CONFIG SET prefetch yes", "+OK\r\n");
+    assert_true(f->config.prefetch);
+    commands_run_in_the_order_they_came(state);
+}
+
 /* ---- clients that go ----------------------------------------------------------------------- */
 
 static void a_forgotten_clients_commands_are_dropped(void **state) {
@@ -593,6 +604,7 @@ int main(void) {
         TEST(a_full_batch_runs_whole),
         TEST(an_empty_batch_is_nothing),
         TEST(earlier_commands_may_move_everything),
+        TEST(replies_do_not_depend_on_prefetching),
         TEST(selecting_a_database_counts_at_once),
         TEST(a_subcommands_key_is_hashed),
         TEST(a_forgotten_clients_commands_are_dropped),
