@@ -10,6 +10,7 @@
 #include "cmd/block.h"
 #include "cmd/context.h"
 #include "handlers_priv.h"
+#include "mem/account.h"
 
 #define MB(bytes) ((double)(bytes) / 1048576)
 #define SECONDS(us) ((double)(us) / 1e6)
@@ -145,6 +146,7 @@ static enum status read_fresh(struct loading *l, struct dbset **fresh, struct re
     cx->persist.load_over_maxmemory = false;
     enum status st = snapshot_load(l->progress.path, &cx->dbs->env, cx->dbs->count, &options, fresh,
                                    report, error);
+    account_purge(); /* what only the loading needed */
     l->progress.over = true;
     bool ignored = tell(cx, &l->progress);
     (void)ignored;

@@ -365,6 +365,40 @@ static void loading_is_told(void **state) {
     server_stop(s);
 }
 
+/* A sorted set is read with 24 bytes a member beside it. */
+static void what_only_the_loading_needed_is_given_back(void **state) {
+    enum { MEMBERS = 400000, GROUP = 1000 };
+    struct server *s = start();
+    struct client *c = server_connect(s);
+    static char words[2 * GROUP][16];
+    for (int first = 0; first < MEMBERS; first += GROUP) {
+        const char *argv[2 + 2 * GROUP] = {"ZADD", "z"};
+        size_t lens[2 + 2 * GROUP] = {4, 1};
+        for (int i = 0; i < GROUP; i++) {
+            snprintf(words[2 * i], sizeof(words[0]), "%d.5", first + i);
+            snprintf(words[2 * i + 1], sizeof(words[0]), "member%d", first + i);
+        }
+        for (int i = 0; i < 2 * GROUP; i++) {
+            argv[2 + i] = words[i];
+            lens[2 + i] = strlen(words[i]);
+        }
+        reply_free(client_cmd_argv(c, 2 + 2 * GROUP, argv, lens));
+    }
+    client_expect(c, "+OK", "SAVE", NULL);
+    client_close(c);
+    server_stop(s);
+    s = start();
+    c = connect_loaded(s);
+    client_expect(c, ":400000", "ZCARD", "z", NULL);
+    long long held = client_info_number(c, "memory", "resident_bytes");
+    client_expect(c, "+OK", "MEMORY", "PURGE", NULL);
+    long long needed = client_info_number(c, "memory", "resident_bytes");
+    assert_true(needed > MEMBERS * 20);
+    assert_true(held - needed < 2 << 20);
+    client_close(c);
+    server_stop(s);
+}
+
 /* ---- bad files --------------------------------------------------------------------------------- */
 
 static void a_bad_file_costs_nothing(void **state) {
@@ -657,6 +691,7 @@ int main(void) {
         TEST(names_stay_in_the_folder),
         TEST(who_waits_is_served_by_a_load),
         TEST(loading_is_told),
+        TEST(what_only_the_loading_needed_is_given_back),
         TEST(a_bad_file_costs_nothing),
         TEST(a_bad_file_stops_the_start),
         TEST(another_file_is_loaded_on_demand),
