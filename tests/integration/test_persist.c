@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -365,6 +366,96 @@ static void loading_is_told(void **state) {
     server_stop(s);
 }
 
+/* A program that is to be asked something before it has loaded its file. */
+static pid_t start_unwaited(const char *socket_path) {
+    const char *program = getenv("GOBLIN_CORE");
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execlp(program != NULL ? program : "goblin-core", "goblin-core", "--port", "0", "--dir",
+               folder, "--unixsocket", socket_path, "--logfile", "log", NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Stopped as soon as it listens, so that it has the requests when it goes on. NULL: it had loaded the
+ * file already, as may happen on a busy machine. */
+static struct client *ask_while_it_loads(const char *socket_path, pid_t *pid) {
+    struct client *c = NULL;
+    unlink(socket_path);
+    *pid = start_unwaited(socket_path);
+    for (int i = 0; i < 50000 && c == NULL; i++) {
+        usleep(200);
+        c = client_connect_unix(socket_path);
+    }
+    assert_non_null(c);
+    kill(*pid, SIGSTOP);
+    client_append(c, "PING", NULL);
+    client_append(c, "GET", "a", NULL);
+    client_append(c, "BGSAVE", NULL);
+    client_append(c, "INFO", "persistence", NULL);
+    assert_true(client_flush(c));
+    kill(*pid, SIGCONT);
+    struct reply *r = client_read(c);
+    bool loads = reply_is_error(r);
+    reply_free(r);
+    if (!loads) {
+        client_close(c);
+        kill(*pid, SIGKILL);
+        waitpid(*pid, NULL, 0);
+    }
+    return loads ? c : NULL;
+}
+
+static void expect_loading_fields(const char *info) {
+    static const char *const fields[] = {
+        "loading_start_time:", "loading_total_bytes:", "loading_loaded_bytes:",
+        "loading_loaded_perc:", "loading_eta_seconds:"};
+    assert_non_null(strstr(info, "loading:1\r\n"));
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        const char *at = strstr(info, fields[i]);
+        assert_non_null(at);
+        assert_in_range(at[strlen(fields[i])], '0', '9');
+    }
+    const char *total = strstr(info, fields[1]) + strlen(fields[1]);
+    assert_true(atoll(total) > 10000000);
+    assert_true(atoll(strstr(info, fields[2]) + strlen(fields[2])) < atoll(total));
+}
+
+static void loading_at_start_is_told(void **state) {
+    char socket_path[128];
+    pid_t pid;
+    int status;
+    path_of(socket_path, "socket");
+    struct server *s = start();
+    struct client *c = server_connect(s);
+    fill_hash(c, "h", 400000, 16);
+    client_expect(c, "+OK", "SET", "a", "1", NULL);
+    client_expect(c, "+OK", "SAVE", NULL);
+    client_close(c);
+    server_stop(s);
+    c = NULL;
+    for (int i = 0; i < 20 && c == NULL; i++) {
+        c = ask_while_it_loads(socket_path, &pid);
+    }
+    assert_non_null(c);
+    client_expect_next(c, LOADING);
+    client_expect_next(c, LOADING);
+    struct reply *info = client_read(c);
+    expect_loading_fields(info->str);
+    reply_free(info);
+    wait_loaded(c);
+    client_expect(c, "\"1\"", "GET", "a", NULL);
+    client_expect(c, ":400000", "HLEN", "h", NULL);
+    assert_int_equal(client_info_number(c, "persistence", "loading"), 0);
+    client_close(c);
+    kill(pid, SIGTERM);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 /* A sorted set is read with 24 bytes a member beside it. */
 static void what_only_the_loading_needed_is_given_back(void **state) {
     enum { MEMBERS = 400000, GROUP = 1000 };
@@ -691,6 +782,7 @@ int main(void) {
         TEST(names_stay_in_the_folder),
         TEST(who_waits_is_served_by_a_load),
         TEST(loading_is_told),
+        TEST(loading_at_start_is_told),
         TEST(what_only_the_loading_needed_is_given_back),
         TEST(a_bad_file_costs_nothing),
         TEST(a_bad_file_stops_the_start),
