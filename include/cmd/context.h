@@ -10,6 +10,7 @@
 #include "cmd/persist.h"
 #include "config/config.h"
 #include "db/db.h"
+#include "stats/latency.h"
 #include "stats/metrics.h"
 
 enum shutdown_flag {
@@ -70,7 +71,8 @@ struct cmd_context {
     struct error_counts errors;
     struct rates rates;
     struct command_stats *command_stats; /* by row id */
-    struct histogram **command_latency;  /* by row id; NULL until the row's first call */
+    struct histogram **command_latency;  /* by row id; NULL until its first tracked call */
+    struct latency_monitor latency;
     struct client_registry clients;
     struct background background;
     struct block_registry *block; /* who waits for which key: cmd/block.h */
@@ -99,6 +101,9 @@ void context_deinit(struct cmd_context *cx);
 /* Measure used_memory_bytes (heap allocations and arena chunks: what maxmemory is about) and keep
  * its peak. */
 void context_sample_memory(struct cmd_context *cx);
+
+/* The loop stood still for this long: a sample when latency-monitor-threshold asks for one. */
+void context_note_latency(struct cmd_context *cx, enum latency_event event, uint64_t ns);
 
 /* CONFIG RESETSTAT's part here. */
 void context_reset_command_stats(struct cmd_context *cx);

@@ -87,6 +87,9 @@ void loop_poke(struct loop *loop);
 /* Monotonic milliseconds, read once a turn when epoll_wait returns. */
 int64_t loop_now_ms(const struct loop *loop);
 
+/* The same reading in microseconds: when this turn's work began. */
+int64_t loop_woke_us(const struct loop *loop);
+
 /* Turns until loop_stop (also one called before); a turn begun is finished. ST_IO when epoll fails.
  */
 MUST_CHECK enum status loop_run(struct loop *loop);

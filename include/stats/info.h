@@ -83,6 +83,8 @@ struct info_source {
     size_t db_count;
     const struct info_command *commands; /* those never called are not shown */
     size_t command_count;
+    const double *percentiles; /* that latencystats shows */
+    size_t percentile_count;
 };
 
 /* The sections that INFO's arguments ask for: none means default; "default", "all" and

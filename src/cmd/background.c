@@ -63,6 +63,7 @@ enum status background_save(struct cmd_context *cx, struct bytes name,
     struct bgsave_progress progress;
     bgsave_get_progress(b->child, &progress);
     cx->metrics->latest_fork_usec = (uint64_t)fork_us;
+    context_note_latency(cx, LATENCY_FORK, (uint64_t)fork_us * 1000);
     cx->metrics->total_forks++;
     log_notice("Background saving started by pid %" PRId64 ", fork took %.1f ms", progress.pid,
                (double)fork_us / 1000);

@@ -78,6 +78,14 @@ void context_refresh_clock(struct cmd_context *cx) {
     cx->dbs->now_ms = cx->now_ms;
 }
 
+void context_note_latency(struct cmd_context *cx, enum latency_event event, uint64_t ns) {
+    size_t threshold_ms = cx->config->latency_monitor_threshold;
+    uint64_t ms = ns / 1000000;
+    if (threshold_ms != 0 && ms >= threshold_ms) {
+        latency_add(&cx->latency, event, clock_realtime_ms() / 1000, ms);
+    }
+}
+
 void context_reset_command_stats(struct cmd_context *cx) {
     memset(cx->command_stats, 0, table_count() * sizeof(*cx->command_stats));
     for (size_t i = 0; i < table_count(); i++) {

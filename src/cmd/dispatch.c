@@ -16,7 +16,8 @@
 
 /* Reply bytes that make a client's output worth sending before its batch is over. */
 #define FLUSH_EARLY_BYTES ((size_t)256 * 1024)
-/* A command this slow makes the clock worth reading again. */
+/* A command this slow makes the clock worth reading again, and may be a sample for LATENCY: less than
+ * the least latency-monitor-threshold. */
 #define SLOW_NS 500000
 /* With fewer commands there is no latency to hide behind one another. */
 #define PREFETCH_MIN 2
@@ -216,12 +217,19 @@ static bool resolve(struct call *call) {
     return true;
 }
 
-static struct histogram *latency_of(struct cmd_context *cx, const struct command *row) {
+static void track_latency(struct cmd_context *cx, const struct command *row, uint64_t ns) {
     struct histogram **slot = &cx->command_latency[row->id];
     if (UNLIKELY(*slot == NULL)) {
         *slot = calloc(1, sizeof(**slot));
     }
-    return *slot;
+    if (*slot != NULL) {
+        histogram_add(*slot, ns);
+    }
+}
+
+static void note_slow(struct cmd_context *cx, const struct command *row, uint64_t ns) {
+    context_refresh_clock(cx);
+    context_note_latency(cx, row->flags & CMD_FAST ? LATENCY_FAST_COMMAND : LATENCY_COMMAND, ns);
 }
 
 static void count_error(struct cmd_context *cx, const struct buf *out, size_t mark) {
@@ -247,16 +255,15 @@ static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *sta
     *start = now;
     stats->calls++;
     stats->nsec += ns;
-    struct histogram *latency = latency_of(cx, row);
-    if (latency != NULL) {
-        histogram_add(latency, ns);
+    if (LIKELY(cx->config->latency_tracking)) {
+        track_latency(cx, row, ns);
     }
     if (UNLIKELY(out->len > mark && out->ptr[mark] == '-')) {
         stats->failed++;
         count_error(cx, out, mark);
     }
     if (UNLIKELY(ns > SLOW_NS)) {
-        context_refresh_clock(cx);
+        note_slow(cx, row, ns);
     }
 }
 

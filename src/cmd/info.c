@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "cmd/block.h"
 #include "cmd/lookup.h"
 #include "cmd/table.h"
@@ -197,11 +198,24 @@ static void fill_dbs(const struct cmd_context *cx, struct info_db *dbs) {
 }
 
 static void fill_commands(const struct cmd_context *cx, struct info_command *commands) {
+    bool tracked = cx->config->latency_tracking;
     for (size_t i = 0; i < table_count(); i++) {
         commands[i] = (struct info_command){.name = table_at(i)->name,
                                             .stats = cx->command_stats[i],
-                                            .latency_ns = cx->command_latency[i]};
+                                            .latency_ns = tracked ? cx->command_latency[i] : NULL};
     }
+}
+
+/* As the option has them; malloc'ed. NULL: out of memory. */
+static double *percentiles_of(const struct config *config) {
+    const struct config_list *list = &config->latency_tracking_info_percentiles;
+    double *percentiles = calloc(list->count + 1, sizeof(*percentiles));
+    for (size_t i = 0; percentiles != NULL && i < list->count; i++) {
+        bool ok = number_parse_double(bytes_from_cstr(list->items[i]), &percentiles[i]);
+        assert(ok); /* the option's check saw to it */
+        (void)ok;
+    }
+    return percentiles;
 }
 
 void info_command(struct call *call) {
@@ -211,9 +225,10 @@ void info_command(struct call *call) {
         .metrics = cx->metrics, .errors = &cx->errors, .master_replid = cx->repl_id};
     struct info_db *dbs = calloc(cx->dbs->count, sizeof(*dbs));
     struct info_command *commands = calloc(table_count(), sizeof(*commands));
+    double *percentiles = percentiles_of(cx->config);
     char os_name[OS_NAME_LEN];
     struct buf text = {0};
-    if (dbs == NULL || commands == NULL) {
+    if (dbs == NULL || commands == NULL || percentiles == NULL) {
         reply_error(&call->reply, "OOM out of memory");
         goto out;
     }
@@ -245,6 +260,8 @@ void info_command(struct call *call) {
         fill_commands(cx, commands);
         s.commands = commands;
         s.command_count = table_count();
+        s.percentiles = percentiles;
+        s.percentile_count = cx->config->latency_tracking_info_percentiles.count;
     }
     fill_metrics(cx);
     info_render(&text, set, &s);
@@ -255,6 +272,7 @@ void info_command(struct call *call) {
     }
 out:
     buf_deinit(&text);
+    free(percentiles);
     free(commands);
     free(dbs);
 }

@@ -76,6 +76,8 @@ enum status persist_save(struct cmd_context *cx, struct bytes name,
     struct writer_stats stats;
     int64_t start_us = clock_monotonic_us();
     enum status st = snapshot_save(cx->dbs, path, &options, &stats, error);
+    int64_t took_us = clock_monotonic_us() - start_us;
+    context_note_latency(cx, LATENCY_SAVE, (uint64_t)took_us * 1000);
     s.progress.over = true;
     tell(cx, &s.progress);
     if (st != ST_OK) {
@@ -87,7 +89,7 @@ enum status persist_save(struct cmd_context *cx, struct bytes name,
         persist_note_saved(cx, cx->dbs->stats.dirty);
     }
     log_notice("DB saved on disk: %" PRIu64 " keys, %.1f MB to %s in %.3f seconds", stats.keys,
-               MB(stats.bytes), path, SECONDS(clock_monotonic_us() - start_us));
+               MB(stats.bytes), path, SECONDS(took_us));
     return ST_OK;
 }
 
@@ -169,6 +171,7 @@ enum status persist_load(struct cmd_context *cx, const char *path, enum persist_
     struct dbset *fresh;
     int64_t start_us = clock_monotonic_us();
     enum status st = read_fresh(&l, &fresh, &report, error);
+    context_note_latency(cx, LATENCY_LOAD, (uint64_t)(clock_monotonic_us() - start_us) * 1000);
     if (st != ST_OK) {
         return st;
     }

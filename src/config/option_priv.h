@@ -51,7 +51,7 @@ extern const char *const config_policy_words[];
 extern const char *const config_loglevel_words[];
 
 option_check check_bind, check_power_of_two, check_huge_page_size, check_hz, check_appendonly,
-    check_dbfilename;
+    check_dbfilename, check_percentiles;
 
 /* What options mean together, once all are read: NULL when it is good, else what is wrong. */
 const char *check_combination(const struct config *c);

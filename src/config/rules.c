@@ -2,6 +2,8 @@
 /* The rules of options that their kind and limits do not say. */
 #include "option_priv.h"
 
+#include "base/number.h"
+
 #define BIND_MAX 16 /* listening sockets are a fixed table, as in Redis */
 #define HZ_MIN 1
 #define HZ_MAX 500
@@ -56,6 +58,20 @@ const char *check_dbfilename(struct config *c) {
               strncmp(name, "temp-", 5) != 0 && strlen(name) <= 255;
     return ok ? NULL
               : "dbfilename must name a file, of 255 bytes at most and not like 'temp-1.rdb'";
+}
+
+const char *check_percentiles(struct config *c) {
+    const struct config_list *list = &c->latency_tracking_info_percentiles;
+    for (size_t i = 0; i < list->count; i++) {
+        double percentile;
+        if (!number_parse_double(bytes_from_cstr(list->items[i]), &percentile)) {
+            return "Invalid latency-tracking-info-percentiles parameters";
+        }
+        if (percentile < 0 || percentile > 100) {
+            return "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
+        }
+    }
+    return NULL;
 }
 
 const char *check_appendonly(struct config *c) {

@@ -19,7 +19,7 @@ struct loop {
     bool stopping;
     bool poked;
     struct loop_hooks hooks;
-    int64_t now_ms;
+    int64_t woke_us;          /* when epoll_wait returned */
     struct loop_timer **heap; /* binary heap by due_ms; heap[0] is the earliest */
     size_t heap_len, heap_cap;
     struct loop_task *tasks, **tasks_end;
@@ -107,7 +107,7 @@ enum status loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_
 
 /* Fire what is due now; a timer started meanwhile waits for the next turn at the least. */
 static void fire_timers(struct loop *loop) {
-    int64_t now_ms = loop->now_ms;
+    int64_t now_ms = loop_now_ms(loop);
     size_t budget = loop->heap_len;
     while (budget-- > 0 && loop->heap_len > 0 && loop->heap[0]->due_ms <= now_ms) {
         struct loop_timer *timer = loop->heap[0];
@@ -226,7 +226,7 @@ struct loop *loop_create(struct loop_hooks hooks) {
     }
     loop->hooks = hooks;
     loop->tasks_end = &loop->tasks;
-    loop->now_ms = clock_monotonic_us() / 1000;
+    loop->woke_us = clock_monotonic_us();
     return loop;
 }
 
@@ -264,7 +264,7 @@ enum status loop_turn(struct loop *loop, int max_wait_ms) {
     bool poked = loop->poked;
     loop->poked = false;
     int n = epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, timeout_ms);
-    loop->now_ms = clock_monotonic_us() / 1000;
+    loop->woke_us = clock_monotonic_us();
     if (n < 0 && errno != EINTR) {
         return ST_IO;
     }
@@ -297,5 +297,9 @@ void loop_poke(struct loop *loop) {
 }
 
 int64_t loop_now_ms(const struct loop *loop) {
-    return loop->now_ms;
+    return loop->woke_us / 1000;
+}
+
+int64_t loop_woke_us(const struct loop *loop) {
+    return loop->woke_us;
 }

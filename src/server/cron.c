@@ -3,6 +3,7 @@
  * so that no client waits for it longer than for a slow command. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/ticks.h"
 #include "cmd/block.h"
 #include "mem/account.h"
 #include "server/server.h"
@@ -56,12 +57,23 @@ static bool compact_some(struct server *s, int64_t deadline_us) {
     return false;
 }
 
+typedef bool upkeep_work(struct server *s, int64_t deadline_us);
+
+/* Work within a deadline, and tell the latency monitor of it. */
+static bool upkeep(struct server *s, upkeep_work *work, enum latency_event event,
+                   int64_t deadline_us) {
+    uint64_t start = ticks_now();
+    bool more = work(s, deadline_us);
+    context_note_latency(&s->cx, event, ticks_to_ns(ticks_now() - start));
+    return more;
+}
+
 static void run_upkeep(struct server *s) {
     context_refresh_clock(&s->cx);
     int64_t start_us = clock_monotonic_us();
-    bool more = expire_some(s, start_us + UPKEEP_BUDGET_US);
-    more |= reap_some(s, start_us + 2 * UPKEEP_BUDGET_US);
-    more |= compact_some(s, start_us + 2 * UPKEEP_BUDGET_US);
+    bool more = upkeep(s, expire_some, LATENCY_EXPIRE, start_us + UPKEEP_BUDGET_US);
+    more |= upkeep(s, reap_some, LATENCY_REAP, start_us + 2 * UPKEEP_BUDGET_US);
+    more |= upkeep(s, compact_some, LATENCY_COMPACT, start_us + 2 * UPKEEP_BUDGET_US);
     if (more) {
         cron_poke(s);
     } else {
@@ -147,6 +159,7 @@ static void tend_clients(struct server *s) {
 
 static void fire_cron(struct loop *loop, struct loop_timer *timer) {
     struct server *s = CONTAINER_OF(timer, struct server, cron);
+    uint64_t start = ticks_now();
     (void)loop;
     run_upkeep(s);
     rates_sample(&s->cx.rates, &s->metrics, clock_monotonic_us());
@@ -159,6 +172,7 @@ static void fire_cron(struct loop *loop, struct loop_timer *timer) {
     if (s->config.timeout > 0 || limit->hard_bytes != 0 || limit->soft_bytes != 0) {
         tend_clients(s);
     }
+    context_note_latency(&s->cx, LATENCY_CRON, ticks_to_ns(ticks_now() - start));
 }
 
 enum status cron_setup(struct server *s) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cmd/block.h"
 #include "mem/account.h"
@@ -517,8 +518,11 @@ void frontend_after_ready(struct loop *loop, void *user) {
 
 void frontend_before_sleep(struct loop *loop, void *user) {
     struct server *server = user;
-    (void)loop;
     conn_set_flush(&server->frontend.conns);
+    if (UNLIKELY(server->config.latency_monitor_threshold != 0)) {
+        int64_t turn_us = clock_monotonic_us() - loop_woke_us(loop);
+        context_note_latency(&server->cx, LATENCY_LOOP, (uint64_t)turn_us * 1000);
+    }
 }
 
 /* ---- setup --------------------------------------------------------------------------------- */

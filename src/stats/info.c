@@ -127,16 +127,30 @@ static void render_commands(struct buf *out, const struct info_source *s) {
     }
 }
 
+/* "99.9": six decimals at most, no zeros at the end. */
+static void append_percentile(struct buf *out, double percentile) {
+    char text[32];
+    int len = snprintf(text, sizeof(text), "%.6f", percentile);
+    while (text[len - 1] == '0') {
+        len--;
+    }
+    buf_append(out, text, (size_t)len - (text[len - 1] == '.'));
+}
+
 static void render_latencies(struct buf *out, const struct info_source *s) {
     for (size_t i = 0; i < s->command_count; i++) {
         const struct histogram *h = s->commands[i].latency_ns;
         if (h == NULL || h->count == 0) {
             continue;
         }
-        buf_printf(out, "latency_percentiles_usec_%s:p50=%.3f,p99=%.3f,p99.9=%.3f\r\n",
-                   s->commands[i].name, (double)histogram_quantile(h, 0.5) / 1000,
-                   (double)histogram_quantile(h, 0.99) / 1000,
-                   (double)histogram_quantile(h, 0.999) / 1000);
+        buf_printf(out, "latency_percentiles_usec_%s:", s->commands[i].name);
+        for (size_t k = 0; k < s->percentile_count; k++) {
+            double usec = (double)histogram_quantile(h, s->percentiles[k] / 100) / 1000;
+            buf_append_cstr(out, k == 0 ? "p" : ",p");
+            append_percentile(out, s->percentiles[k]);
+            buf_printf(out, "=%.3f", usec);
+        }
+        buf_append_cstr(out, "\r\n");
     }
 }
 
@@ -217,8 +231,10 @@ static const char *const list_lines[INFO_SECTIONS] = {
         "Calls include failed ones; rejected ones were refused before they ran.\n",
     [INFO_ERRORSTATS] =
         "A line for each first word of error replies: `errorstat_PREFIX:count=N`.\n",
-    [INFO_LATENCYSTATS] = "A line for each command that was called, in microseconds within 1.6 %:\n"
-                          "`latency_percentiles_usec_NAME:p50=R,p99=R,p99.9=R`.\n",
+    [INFO_LATENCYSTATS] =
+        "A line for each command that was called while `latency-tracking` is on, in microseconds\n"
+        "within 1.6 %, with the percentiles of `latency-tracking-info-percentiles`:\n"
+        "`latency_percentiles_usec_NAME:p50=R,p99=R,p99.9=R`.\n",
     [INFO_KEYSPACE] =
         "A line for each database that has keys: `dbN:keys=N,expires=N,avg_ttl=MS`.\n",
 };

@@ -172,28 +172,31 @@ static void lists_show_what_happened(void **state) {
         {.name = "set"},
         {.name = "config|set", .stats = {.rejected = 1}},
     };
+    const double percentiles[] = {50, 12.3456789, 99.9, 0};
     const struct info_db dbs[] = {{.keys = 3, .expires = 1}, {0}, {.keys = 1, .avg_ttl_ms = 9}};
     struct info_source s = {.metrics = &m,
                             .errors = &errors,
                             .dbs = dbs,
                             .db_count = ARRAY_LEN(dbs),
                             .commands = commands,
-                            .command_count = ARRAY_LEN(commands)};
+                            .command_count = ARRAY_LEN(commands),
+                            .percentiles = percentiles,
+                            .percentile_count = ARRAY_LEN(percentiles)};
     char *text = render("commandstats errorstats latencystats keyspace", &s);
-    assert_string_equal(text,
-                        "# Commandstats\r\n"
-                        "cmdstat_get:calls=2,usec=5,usec_per_call=2.50,rejected_calls=0,"
-                        "failed_calls=1\r\n"
-                        "cmdstat_config|set:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,"
-                        "failed_calls=0\r\n"
-                        "\r\n# Errorstats\r\n"
-                        "errorstat_ERR:count=2\r\n"
-                        "errorstat_WRONGTYPE:count=1\r\n"
-                        "\r\n# Latencystats\r\n"
-                        "latency_percentiles_usec_get:p50=0.100,p99=0.100,p99.9=0.100\r\n"
-                        "\r\n# Keyspace\r\n"
-                        "db0:keys=3,expires=1,avg_ttl=0\r\n"
-                        "db2:keys=1,expires=0,avg_ttl=9\r\n");
+    assert_string_equal(
+        text, "# Commandstats\r\n"
+              "cmdstat_get:calls=2,usec=5,usec_per_call=2.50,rejected_calls=0,"
+              "failed_calls=1\r\n"
+              "cmdstat_config|set:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,"
+              "failed_calls=0\r\n"
+              "\r\n# Errorstats\r\n"
+              "errorstat_ERR:count=2\r\n"
+              "errorstat_WRONGTYPE:count=1\r\n"
+              "\r\n# Latencystats\r\n"
+              "latency_percentiles_usec_get:p50=0.100,p12.345679=0.100,p99.9=0.100,p0=0.100\r\n"
+              "\r\n# Keyspace\r\n"
+              "db0:keys=3,expires=1,avg_ttl=0\r\n"
+              "db2:keys=1,expires=0,avg_ttl=9\r\n");
     free(text);
     free(h);
 }
