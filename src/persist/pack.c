@@ -182,7 +182,7 @@ static bool take_backward_len(struct pack *p, size_t entry_len) {
     size_t seen = 0;
     for (size_t size = 1; size <= 5 && size <= left(p); size++) {
         unsigned char byte = p->at[size - 1];
-        if (size > 1 && !(byte & 0x80)) {
+        if ((size > 1) != ((byte & 0x80) != 0)) {
             break;
         }
         seen = seen << 7 | (byte & 0x7F);

@@ -178,6 +178,7 @@ static const struct wrong wrongs[] = {
     WRONG(KEY("\x10") "\x09\x09\0\0\0\x02\0\x05\x01\xFF", ST_CORRUPT, "as many"),
     WRONG(KEY("\x14") "\x09\x09\0\0\0\x02\0\x05\x01\xFF", ST_CORRUPT, "not have as many"),
     WRONG(KEY("\x10") "\x09\x09\0\0\0\x01\0\x05\x02\xFF", ST_CORRUPT, "length behind it is wrong"),
+    WRONG(KEY("\x10") "\x09\x09\0\0\0\x01\0\x05\x81\xFF", ST_CORRUPT, "length behind it is wrong"),
     WRONG(KEY("\x10") "\x08\x08\0\0\0\x01\0\x05\xFF", ST_CORRUPT, "length behind it is wrong"),
     WRONG(KEY("\x10") "\x09\x09\0\0\0\x01\0\x85"
                       "a\xFF",
