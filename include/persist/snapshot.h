@@ -6,7 +6,7 @@
  *   temporary   "temp-<pid>.rdb" beside it while it is written, locked (flock) by who writes it
  *
  * Writing: temporary, fsync, rename, fsync of the directory. A file that is no RDB file is not
- * replaced. On any failure the temporary is removed, the old file is as it was (unless it was the
+ * replaced; a link is, and what it leads to stays. On any failure the temporary is removed, the old file is as it was (unless it was the
  * directory's fsync: then the new one is there and may not outlive a power cut), and error says what
  * failed, on which path, and why. A process that is killed leaves its temporary;
  * snapshot_remove_stale clears those away at the next start.
@@ -62,8 +62,8 @@ MUST_CHECK enum status snapshot_check(const char *path, const struct type_env *e
                                       const struct snapshot_load_options *options,
                                       struct reader_report *report, char error[SNAPSHOT_ERROR_LEN]);
 
-/* Whether a client may name a file so: 1 to 255 bytes, no slash, no NUL, not "." or "..", not the
- * name of a temporary. */
+/* Whether a client may name a file so: 1 to 255 bytes, no slash, no control character, not "." or
+ * "..", not the name of a temporary. */
 bool snapshot_name_ok(struct bytes name);
 
 /* Remove temporaries of the working directory: those that nobody has locked and whose process is gone

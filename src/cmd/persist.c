@@ -231,7 +231,7 @@ bool persist_name_argument(struct call *call, size_t i, struct bytes *name) {
     if (!snapshot_name_ok(*name)) {
         reply_error(&call->reply,
                     "ERR a snapshot's name is that of a file in the server's dir: 1 to 255 bytes, "
-                    "no '/', and not temp-<number>.rdb");
+                    "no '/', no control character, and not temp-<number>.rdb");
         return false;
     }
     return true;

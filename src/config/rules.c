@@ -49,15 +49,23 @@ const char *check_hz(struct config *c) {
     return NULL;
 }
 
+static bool has_control_character(const char *s) {
+    while (*s != '\0' && (unsigned char)*s >= ' ' && *s != 0x7F) {
+        s++;
+    }
+    return *s != '\0';
+}
+
 const char *check_dbfilename(struct config *c) {
     const char *name = c->dbfilename;
     if (strchr(name, '/') != NULL) {
         return "dbfilename can't be a path, just a filename";
     }
     bool ok = name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-              strncmp(name, "temp-", 5) != 0 && strlen(name) <= 255;
+              strncmp(name, "temp-", 5) != 0 && strlen(name) <= 255 && !has_control_character(name);
     return ok ? NULL
-              : "dbfilename must name a file, of 255 bytes at most and not like 'temp-1.rdb'";
+              : "dbfilename must name a file, of 255 bytes at most, without control characters and "
+                "not like 'temp-1.rdb'";
 }
 
 const char *check_percentiles(struct config *c) {

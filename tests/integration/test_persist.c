@@ -26,8 +26,8 @@
 #define LOADING "-LOADING Redis is loading the dataset in memory"
 #define SHUTDOWN_FAILED "-ERR Errors trying to SHUTDOWN. Check logs."
 #define NAME_REFUSED                                                                               \
-    "-ERR a snapshot's name is that of a file in the server's dir: 1 to 255 bytes, no '/', and "   \
-    "not temp-<number>.rdb"
+    "-ERR a snapshot's name is that of a file in the server's dir: 1 to 255 bytes, no '/', no "    \
+    "control character, and not temp-<number>.rdb"
 
 /* ---- a folder that outlives its servers ------------------------------------------------------ */
 
@@ -284,7 +284,8 @@ static void only_dbfilename_counts_as_saved(void **state) {
 }
 
 static void names_stay_in_the_folder(void **state) {
-    static const char *const bad[] = {"../a.rdb", "/tmp/a.rdb", "a/b", "", ".", "..", "temp-1.rdb"};
+    static const char *const bad[] = {"../a.rdb", "/tmp/a.rdb", "a/b",  "",       ".",
+                                      "..",       "temp-1.rdb", "a\nb", "\x1b[2J"};
     struct server *s = start();
     struct client *c = server_connect(s);
     for (size_t i = 0; i < COUNT(bad); i++) {

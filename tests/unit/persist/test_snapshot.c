@@ -284,9 +284,11 @@ static void what_is_no_snapshot_is_not_replaced(void **state) {
     write_file("notes", BYTES_LIT("something else"));
     assert_int_equal(save(&p.more, "notes"), ST_IO);
     unlink("notes");
-    assert_int_equal(symlink("a.rdb", "link"), 0);
+    write_file("notes", BYTES_LIT("something else"));
+    assert_int_equal(symlink("notes", "link"), 0);
     assert_int_equal(save(&p.more, "link"), ST_IO);
     unlink("link");
+    unlink("notes");
     assert_int_equal(mkdir("sub", 0755), 0);
     assert_int_equal(save(&p.more, "sub"), ST_IO);
     rmdir("sub");
@@ -294,6 +296,23 @@ static void what_is_no_snapshot_is_not_replaced(void **state) {
     assert_int_equal(save(&p.more, "empty"), ST_OK);
     assert_loads("empty", &p.more);
     unlink("empty");
+    pair_check(&p, "a.rdb");
+}
+
+/* As a user may have pointed here at a file of another server. */
+static void a_link_is_replaced_and_what_it_leads_to_stays(void **state) {
+    struct pair p;
+    struct stat st;
+    pair_create(&p);
+    for (int there = 0; there < 2; there++) {
+        assert_int_equal(symlink(there ? "a.rdb" : "nowhere.rdb", "link"), 0);
+        assert_int_equal(save(&p.more, "link"), ST_OK);
+        assert_int_equal(lstat("link", &st), 0);
+        assert_true(S_ISREG(st.st_mode));
+        assert_loads("link", &p.more);
+        unlink("link");
+    }
+    assert_int_equal(access("nowhere.rdb", F_OK), -1);
     pair_check(&p, "a.rdb");
 }
 
@@ -385,8 +404,10 @@ static void names_are_of_this_folder(void **state) {
     static const char *const good[] = {"a",           "dump.rdb",  "...",         ".hidden",
                                        "temp-.rdb",   "temp-1",    "temp-1x.rdb", "Temp-1.rdb",
                                        "temp-0.rdb2", "with blank"};
-    static const char *const bad[] = {"",     ".",           "..", "/",          "a/b",
-                                      "../a", "/etc/passwd", "a/", "temp-1.rdb", "temp-99999.rdb"};
+    static const char *const bad[] = {
+        "",     ".",           "..",      "/",          "a/b",
+        "../a", "/etc/passwd", "a/",      "temp-1.rdb", "temp-99999.rdb",
+        "a\nb", "\r",          "\x1b[2J", "\x7f"};
     char name[300];
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         assert_true(snapshot_name_ok(bytes_from_cstr(good[i])));
@@ -443,6 +464,7 @@ int main(void) {
         TEST(a_limit_of_file_size_is_an_error),
         TEST(a_full_disk_is_an_error),
         TEST(what_is_no_snapshot_is_not_replaced),
+        TEST(a_link_is_replaced_and_what_it_leads_to_stays),
         TEST(a_rename_that_fails_is_an_error),
         TEST(a_path_that_is_too_long_is_an_error),
         TEST(saving_without_memory_leaves_the_old_file),
