@@ -8,6 +8,8 @@
  *   end       one of two heap buffers that hold the first and the last elements; a push or pop there
  *             touches nothing else
  *   index     position from the first element, from 0
+ *   doomed    of a node cut out of the tree: its blocks hold nothing any more, but still lie in the
+ *             arena; a few are freed by each later change, or by seq_sweep
  *
  *        head end                 counted tree of blocks                  tail end
  *   +----------------+     +-----+-----+-- ... --+-----+-----+      +------------------+
@@ -60,9 +62,10 @@ struct seq_node;
 struct seq {
     struct seq_buffer end[2]; /* SEQ_HEAD: the first element is on top; SEQ_TAIL: the last one */
     struct seq_node *root;    /* NULL: no blocks */
+    struct seq_node *doomed;  /* a chain, see seq_priv.h */
     uint64_t inner;           /* elements in blocks */
     size_t node_bytes, boxed_bytes;
-    uint32_t churn; /* blocks made and freed since the arena was last compacted */
+    uint32_t churn; /* blocks made and freed for which the arena was not yet compacted */
     struct arena arena;
 };
 
@@ -92,8 +95,16 @@ MUST_CHECK enum status seq_insert(struct seq *s, uint64_t index, struct bytes el
 MUST_CHECK enum status seq_set(struct seq *s, uint64_t index, struct bytes element);
 
 /* Remove up to count elements from index on; the number removed. O(1) for one at either end, else
- * O(log n + block + blocks removed). */
+ * O(log n + block), whatever the count: of a long range, whole nodes are doomed. */
 uint64_t seq_remove(struct seq *s, uint64_t index, uint64_t count);
+
+/* Are blocks doomed, or is the arena far behind with giving memory back? Then seq_sweep has work.
+ */
+bool seq_wants_sweep(const struct seq *s);
+
+/* Free about budget doomed blocks and compact accordingly; true when nothing is left that can be
+ * done now. Moves blocks, changes no element. */
+bool seq_sweep(struct seq *s, size_t budget);
 
 /* ---- look-up ---- */
 
@@ -127,9 +138,9 @@ size_t seq_fetch(struct seq_iter *it, struct bytes *out, size_t cap);
 /* ---- the rest ---- */
 
 struct seq_stats {
-    size_t blocks, nodes;
-    size_t used_bytes;  /* of block records: headers, elements, lengths */
-    size_t block_bytes; /* of block records as allocated */
+    size_t blocks, nodes; /* of the tree: doomed ones are left out */
+    size_t used_bytes;    /* of block records: headers, elements, lengths */
+    size_t block_bytes;   /* of block records as allocated */
 };
 void seq_get_stats(const struct seq *s, struct seq_stats *out);
 

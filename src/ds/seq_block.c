@@ -3,8 +3,16 @@
 #include "mem/account.h"
 #include "seq_priv.h"
 
-/* Records moved, or steps of the ladder's move made, for each block made or freed. */
+/* Records moved, or steps of the ladder's move made, for each block made or freed; and in one call at
+ * most. It also ends when a chunk was given back. */
 #define COMPACT_PER_BLOCK 8
+#define COMPACT_MAX 32
+
+/* Doomed blocks that one operation frees. */
+#define SWEEP_PER_OPERATION 64
+
+/* The operations that follow make up for a smaller backlog. */
+#define BACKLOG_MIN 64
 
 /* ---- in place -------------------------------------------------------------------------------- */
 
@@ -224,10 +232,45 @@ static enum status relocate(void *owner, uint64_t ref) {
 
 const struct arena_ops seq_arena_ops = {.record_len = record_len, .relocate = relocate};
 
-void seq_compact(struct seq *s) {
-    size_t budget = (size_t)s->churn * COMPACT_PER_BLOCK;
-    s->churn = 0;
-    while (budget > 0 && arena_wants_evacuation(&s->arena) && arena_evacuate(&s->arena, 1)) {
-        budget--;
+static size_t units(const struct seq *s) {
+    struct arena_stats stats;
+    arena_get_stats(&s->arena, &stats);
+    return stats.units;
+}
+
+static void compact(struct seq *s) {
+    uint32_t blocks =
+        s->churn < COMPACT_MAX / COMPACT_PER_BLOCK ? s->churn : COMPACT_MAX / COMPACT_PER_BLOCK;
+    for (uint32_t steps = blocks * COMPACT_PER_BLOCK; steps > 0; steps--) {
+        size_t before = units(s);
+        if (!arena_wants_evacuation(&s->arena)) {
+            s->churn = 0;
+            return;
+        }
+        if (!arena_evacuate(&s->arena, 1)) {
+            break;
+        }
+        if (units(s) < before) {
+            return; /* the longest step there is; the rest another time */
+        }
     }
+    s->churn -= blocks;
+}
+
+void seq_compact(struct seq *s) {
+    size_t budget = SWEEP_PER_OPERATION;
+    if (UNLIKELY(s->doomed != NULL)) {
+        seq_tree_sweep_step(s, &budget);
+    }
+    compact(s);
+}
+
+bool seq_wants_sweep(const struct seq *s) {
+    return s->doomed != NULL || (s->churn > BACKLOG_MIN && arena_wants_evacuation(&s->arena));
+}
+
+bool seq_sweep(struct seq *s, size_t budget) {
+    seq_tree_sweep_step(s, &budget);
+    compact(s);
+    return !seq_wants_sweep(s);
 }

@@ -218,13 +218,37 @@ static void tidy(struct seq *s, const struct seq_path *p) {
     }
 }
 
+/* Take out the whole blocks of a range that begins at the path and goes beyond its block: their
+ * elements. */
+static uint64_t cut_blocks(struct seq *s, const struct seq_path *p, uint64_t index,
+                           uint64_t count) {
+    uint64_t from = p->at == 0 ? index : index - p->at + path_block(s, p)->count;
+    uint64_t to = index + count;
+    if (to < s->inner) {
+        struct seq_path end;
+        seq_tree_find(s, to, &end);
+        to -= end.at;
+    }
+    if (from >= to) {
+        return 0;
+    }
+    seq_tree_cut(s, from, to);
+    return to - from;
+}
+
 void seq_inner_remove(struct seq *s, uint64_t index, uint64_t count) {
+    bool whole = true;
     while (count > 0) {
         struct seq_path p;
         seq_tree_find(s, index, &p);
         uint64_t ref = child_ref(path_entry(&p)->child);
         struct seq_block *b = block_at(s, ref);
         uint32_t n = b->count - p.at;
+        if (whole && count > n) {
+            whole = false; /* what is left then are parts of two blocks */
+            count -= cut_blocks(s, &p, index, count);
+            continue;
+        }
         n = count < n ? (uint32_t)count : n;
         count -= n;
         if (n == b->count) {

@@ -133,8 +133,8 @@ static inline struct seq_block *block_at(const struct seq *s, uint64_t ref) {
 
 extern const struct arena_ops seq_arena_ops;
 
-/* Give back what dead blocks hold, in proportion to the work done since the last call. Moves
- * blocks: the last thing an operation does. */
+/* Free some doomed blocks, and give back what dead ones hold, in proportion to the blocks made and
+ * freed, a bounded amount a call. Moves blocks: the last thing an operation does. */
 void seq_compact(struct seq *s);
 
 /* ---- the tree ---- */
@@ -164,6 +164,12 @@ struct seq_node {
 };
 static_assert(sizeof(struct seq_node) + SEQ_NODE_MAX * sizeof(struct seq_entry) <= 1024,
               "a full node is a size class of jemalloc's");
+
+/* The counts in doomed nodes mean nothing; that of the first entry of a detached one names the next
+ * in the chain. Their blocks keep naming their owners, so the arena can move them. */
+static inline struct seq_node *doomed_next(const struct seq_node *n) {
+    return (struct seq_node *)(uintptr_t)n->entry[0].count; // NOLINT(performance-no-int-to-ptr)
+}
 
 static inline uint64_t child_ref(uint64_t child) {
     return child & ((UINT64_C(1) << ARENA_REF_BITS) - 1);
@@ -222,7 +228,14 @@ void seq_tree_replace(struct seq *s, struct seq_node *node, uint32_t pos, uint64
 /* Where a block's owner names it. */
 uint32_t seq_tree_pos_of(const struct seq *s, uint64_t ref);
 
-/* Free all nodes and boxes, a part at a time: true when done. */
+/* Take elements from .. to - 1 out, both on borders between blocks. Subtrees that lie between are
+ * doomed; of the two leaves at the borders, single blocks are freed. O(log n), no memory needed. */
+void seq_tree_cut(struct seq *s, uint64_t from, uint64_t to);
+
+/* Free doomed nodes with their blocks, a part at a time: true when none is left. */
+bool seq_tree_sweep_step(struct seq *s, size_t *budget);
+
+/* Free all nodes and boxes, doomed ones too, a part at a time: true when done. */
 bool seq_tree_free_step(struct seq *s, size_t *budget);
 
 /* ---- edits inside the tree (seq_edit.c) ---- */

@@ -276,32 +276,136 @@ void seq_tree_remove(struct seq *s, struct seq_path *p) {
     lower_root(s);
 }
 
-/* ---- the whole tree -------------------------------------------------------------------------- */
+/* ---- cutting a range out --------------------------------------------------------------------- */
 
-/* From the last block backward; each node goes when it is empty. */
-bool seq_tree_free_step(struct seq *s, size_t *budget) {
-    while (s->root != NULL && *budget > 0) {
-        struct seq_node *n = s->root, *above = NULL;
-        while (n->level != 0 && n->len != 0) {
-            above = n;
-            n = child_node(n->entry[n->len - 1].child);
-        }
-        for (; n->level == 0 && n->len != 0 && *budget > 0; n->len--, --*budget) {
-            const struct seq_block *b = entry_block(s, &n->entry[n->len - 1]);
-            if (s->boxed_bytes != 0 && b->form == FORM_BOX) {
-                struct seq_box *box = block_box(b);
-                s->boxed_bytes -= sizeof(*box) + box->len;
-                account_free(ACCOUNT_VALUE, box);
-            }
-        }
-        if (n->len == 0) {
-            if (above != NULL) {
-                above->len--;
-            } else {
-                s->root = NULL;
-            }
-            node_destroy(s, n);
+static void doom(struct seq *s, struct seq_node *n) {
+    n->entry[0].count = (uint64_t)(uintptr_t)s->doomed;
+    s->doomed = n;
+}
+
+/* Siblings left short at a cut become one. */
+static void rejoin(struct seq *s, struct seq_node *above, uint32_t pos) {
+    if (pos < above->len) {
+        uint32_t gone =
+            merge(s, &(struct seq_step){above, pos}, child_node(above->entry[pos].child));
+        if (gone != UINT32_MAX) {
+            node_take(above, gone);
         }
     }
-    return s->root == NULL;
+}
+
+/* Entries that the cut covers. */
+static void drop(struct seq *s, const struct seq_node *n, uint32_t pos, uint32_t stop) {
+    for (uint32_t i = pos; i < stop && n->level == 0; i++) {
+        PREFETCH(entry_block(s, &n->entry[i]));
+    }
+    for (uint32_t i = pos; i < stop; i++) {
+        if (n->level == 0) {
+            seq_block_destroy(s, child_ref(n->entry[i].child));
+        } else {
+            doom(s, child_node(n->entry[i].child));
+        }
+    }
+}
+
+/* Not everything below n goes. Positions count from n's first element. */
+static void cut(struct seq *s, struct seq_node *n, uint64_t from, uint64_t to) {
+    uint32_t pos = 0;
+    uint64_t at = 0;
+    for (; at + n->entry[pos].count <= from; pos++) {
+        at += n->entry[pos].count;
+    }
+    uint32_t first = pos;
+    if (at < from || to - at < n->entry[pos].count) { /* a part of this child */
+        uint64_t end = at + n->entry[pos].count, stop = to < end ? to : end;
+        cut(s, child_node(n->entry[pos].child), from - at, stop - at);
+        n->entry[pos++].count -= stop - from;
+        at = end;
+    }
+    uint32_t gone = pos;
+    for (; gone < n->len && at + n->entry[gone].count <= to; gone++) {
+        at += n->entry[gone].count;
+    }
+    if (gone < n->len && at < to) {
+        cut(s, child_node(n->entry[gone].child), 0, to - at);
+        n->entry[gone].count -= to - at;
+    }
+    drop(s, n, pos, gone);
+    memmove(&n->entry[pos], &n->entry[gone], (n->len - gone) * sizeof(n->entry[0]));
+    n->len = (uint16_t)(n->len - (gone - pos));
+    if (n->level != 0) {
+        rejoin(s, n, pos);
+        rejoin(s, n, first);
+    }
+}
+
+void seq_tree_cut(struct seq *s, uint64_t from, uint64_t to) {
+    if (to - from == s->inner) {
+        doom(s, s->root);
+        s->root = NULL;
+    } else {
+        cut(s, s->root, from, to);
+        lower_root(s);
+    }
+    s->inner -= to - from;
+}
+
+/* ---- freeing --------------------------------------------------------------------------------- */
+
+static void free_box(struct seq *s, const struct seq_entry *e) {
+    const struct seq_block *b = entry_block(s, e);
+    if (b->form == FORM_BOX) {
+        struct seq_box *box = block_box(b);
+        s->boxed_bytes -= sizeof(*box) + box->len;
+        account_free(ACCOUNT_VALUE, box);
+    }
+}
+
+/* The last blocks of a subtree, from its last leaf; each node goes when it is empty. True when all
+ * are gone. A block's record is freed, or stays for the arena to drop as a whole. */
+static bool free_last(struct seq *s, struct seq_node *top, bool records, size_t *budget) {
+    struct seq_node *n = top, *above = NULL;
+    while (n->level != 0 && n->len != 0) {
+        above = n;
+        n = child_node(n->entry[n->len - 1].child);
+    }
+    for (; n->level == 0 && n->len != 0 && *budget > 0; n->len--, --*budget) {
+        const struct seq_entry *e = &n->entry[n->len - 1];
+        if (records) {
+            seq_block_destroy(s, child_ref(e->child));
+        } else if (s->boxed_bytes != 0) {
+            free_box(s, e);
+        }
+    }
+    if (n->len != 0) {
+        return false;
+    }
+    if (above != NULL) {
+        above->len--;
+    }
+    node_destroy(s, n);
+    return above == NULL;
+}
+
+bool seq_tree_sweep_step(struct seq *s, size_t *budget) {
+    while (s->doomed != NULL && *budget > 0) {
+        struct seq_node *next = doomed_next(s->doomed);
+        if (free_last(s, s->doomed, true, budget)) {
+            s->doomed = next;
+        }
+    }
+    return s->doomed == NULL;
+}
+
+bool seq_tree_free_step(struct seq *s, size_t *budget) {
+    while (*budget > 0 && (s->root != NULL || s->doomed != NULL)) {
+        if (s->root == NULL) {
+            s->root = s->doomed;
+            s->doomed = doomed_next(s->root);
+        }
+        if (free_last(s, s->root, false, budget)) {
+            s->root = NULL;
+        }
+    }
+    return s->root == NULL && s->doomed == NULL;
 }

@@ -36,6 +36,7 @@ static const struct shape shapes[] = {
     {100, 1, 50, 300, 8000},    /* mostly even, some beyond a byte */
     {0, 700, 0, 0, 4000},       /* around a byte */
     {0, 4200, 0, 0, 700},       /* around what stands alone */
+    {4050, 60, 0, 0, 12000},    /* one or two a block: many nodes */
     {10, 20, 40, 100000, 3000}, /* large ones between small ones */
     {1, 2, 3000, 5000, 30000},
 };
@@ -190,6 +191,14 @@ static void op_remove(struct seq *s, uint32_t most) {
     }
 }
 
+static void op_sweep(struct seq *s) {
+    uint64_t before = seq_count(s);
+    maybe_fail();
+    bool done = seq_sweep(s, 1 + rng_below(&rng, 40));
+    account_fail_after(0);
+    REQUIRE(done == !seq_wants_sweep(s) && seq_count(s) == before);
+}
+
 static void op_look(const struct seq *s) {
     struct bytes b;
     for (int i = 0; i < 4 && live != 0; i++) {
@@ -228,7 +237,14 @@ static void step(struct seq *s, bool growing, uint64_t ends_pct) {
             at_end ? op_push(s) : op_insert(s);
         }
     } else if (pick < 80) {
-        at_end ? op_pop(s) : op_remove(s, rng_below(&rng, 300) == 0 ? 3000 : 3);
+        if (at_end) {
+            op_pop(s);
+        } else {
+            uint64_t rare = rng_below(&rng, 1200);
+            op_remove(s, rare == 0 ? live + 2 : rare < 4 ? 3000 : 3);
+        }
+    } else if (pick < 81) {
+        op_sweep(s);
     } else if (pick < 88) {
         op_set(s);
     } else if (pick < 98) {

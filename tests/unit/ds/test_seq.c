@@ -205,14 +205,79 @@ static void churn_keeps_blocks_full_and_memory_bounded(void **state) {
     assert_true(seq_bytes(&f->s) < live * 5 / 4 + seq_count(&f->s) * 2 + 3 * 65536);
 }
 
+static size_t sweep(struct fixture *f) {
+    size_t steps = 1;
+    for (; !seq_sweep(&f->s, 50); steps++) {
+        if (steps % 16 == 0) {
+            seq_check(&f->s);
+        }
+    }
+    seq_check(&f->s);
+    return steps;
+}
+
 static void what_is_cut_away_is_given_back(void **state) {
     struct fixture *f = *state;
     fill(f, 100000, 20);
     assert_int_equal(seq_remove(&f->s, 50, 99900), 99900);
     assert_at(f, 49, 49, 20);
     assert_at(f, 50, 99950, 20);
-    assert_true(seq_bytes(&f->s) < 3 * 65536);
     seq_check(&f->s);
+    sweep(f);
+    assert_true(seq_bytes(&f->s) < 3 * 65536);
+}
+
+/* 4 elements a block, 252 a leaf, 15876 in a node above. */
+static void ranges_of_every_size_are_cut_at_any_place(void **state) {
+    static const uint64_t counts[] = {1, 5, 251, 253, 505, 15876, 20000, 49000};
+    struct fixture *f = *state;
+    const uint64_t total = 50000;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(counts); i++) {
+        uint64_t n = counts[i / 2], at = i % 2 == 0 ? 0 : rng_below(&f->rng, total - n);
+        fill(f, total, 2000);
+        assert_int_equal(seq_remove(&f->s, at, n), n);
+        seq_check(&f->s);
+        assert_int_equal(seq_count(&f->s), total - n);
+        for (uint64_t j = 0; j < total - n; j += 97) {
+            assert_at(f, j, j < at ? j : j + n, 2000);
+        }
+        if (i % 4 == 0) {
+            sweep(f);
+        }
+        assert_int_equal(seq_remove(&f->s, 0, total), total - n);
+        assert_int_equal(seq_count(&f->s), 0);
+        if (i % 3 == 0) {
+            sweep(f);
+            assert_int_equal(seq_bytes(&f->s), 0);
+        }
+    }
+}
+
+static void a_long_range_goes_at_once_and_its_memory_in_steps(void **state) {
+    struct fixture *f = *state;
+    struct seq_stats stats;
+    fill(f, 200000, 100);
+    size_t full = seq_bytes(&f->s);
+    assert_int_equal(seq_remove(&f->s, 1000, 198000), 198000);
+    seq_get_stats(&f->s, &stats);
+    assert_true(stats.blocks < 30);
+    assert_true(seq_wants_sweep(&f->s) && seq_bytes(&f->s) > full / 2);
+    assert_true(sweep(f) > 20);
+    assert_false(seq_wants_sweep(&f->s));
+    assert_true(seq_bytes(&f->s) < 300000 + 3 * 65536);
+}
+
+static void later_changes_free_what_was_cut(void **state) {
+    struct fixture *f = *state;
+    fill(f, 200000, 100);
+    assert_int_equal(seq_remove(&f->s, 1000, 198000), 198000);
+    for (uint64_t i = 0; seq_wants_sweep(&f->s); i++) {
+        assert_true(i < 100000);
+        push(f, i % 2 == 0 ? SEQ_HEAD : SEQ_TAIL, i, 100);
+        assert_int_equal(seq_remove(&f->s, i % 2 == 0 ? seq_count(&f->s) - 1 : 0, 1), 1);
+    }
+    assert_int_equal(seq_count(&f->s), 2000);
+    assert_true(seq_bytes(&f->s) < 300000 + 3 * 65536);
 }
 
 /* ---- elements of all sizes ------------------------------------------------------------------- */
@@ -380,9 +445,11 @@ static void removing_needs_no_memory(void **state) {
 static void freeing_goes_in_steps(void **state) {
     struct fixture *f = *state;
     int steps = 0;
-    for (uint64_t i = 0; i < 100000; i++) {
+    for (uint64_t i = 0; i < 400000; i++) {
         push(f, SEQ_TAIL, i, i % 1000 == 0 ? LARGE : 16);
     }
+    assert_int_equal(seq_remove(&f->s, 10000, 300000), 300000);
+    assert_true(seq_wants_sweep(&f->s));
     while (!seq_deinit_step(&f->s, 1)) {
         steps++;
     }
@@ -403,6 +470,9 @@ int main(void) {
         TEST(budgets_are_kept),
         TEST(churn_keeps_blocks_full_and_memory_bounded),
         TEST(what_is_cut_away_is_given_back),
+        TEST(ranges_of_every_size_are_cut_at_any_place),
+        TEST(a_long_range_goes_at_once_and_its_memory_in_steps),
+        TEST(later_changes_free_what_was_cut),
         TEST(lengths_at_every_border_work_anywhere),
         TEST(large_ones_come_and_go_at_the_ends),
         TEST(a_view_of_an_element_can_be_added),
