@@ -180,7 +180,7 @@ int64_t dbset_next_due_ms(const struct dbset *set);
  * there is more to do. Invalidates entries. */
 bool db_compact(struct db *db, size_t max_records);
 
-/* Free detached values and databases, about `budget` allocations' worth. True while more is to do.
+/* Free detached values and databases, and what living values have dropped, about `budget` allocations' worth. True while more is to do.
  */
 bool reaper_run(struct dbset *set, size_t budget);
 

@@ -50,7 +50,8 @@ MUST_CHECK enum status list_set(struct value *v, uint64_t index, struct bytes el
 bool list_at(const struct value *v, uint64_t index, struct bytes *element);
 
 /* Remove count elements from index on (fewer when the list ends first); the number removed. Never
- * fails. O(log n + k). The caller deletes the key when nothing is left. */
+ * fails. O(log n): what a long range took is freed later (value_sweep_later). The caller deletes the
+ * key when nothing is left. */
 uint64_t list_remove(struct value *v, uint64_t index, uint64_t count);
 
 /* Remove up to max (0: all) elements equal to element, from the head on, or from the tail on when
@@ -78,6 +79,8 @@ void list_prefetch(const struct value *v, uint64_t index);
 
 /* The object behind VALUE_HEAP. */
 bool list_free_step(struct list *l, size_t budget);
+bool list_sweep_step(struct list *l, size_t budget);
+void *list_sweeper(const struct list *l);
 MUST_CHECK enum status list_clone(const struct list *l, struct list **out);
 size_t list_bytes_held(const struct list *l);
 bool list_object_is_big(const struct list *l);

@@ -63,12 +63,20 @@ struct value_host {
     /* Give the value len bytes and an encoding; the first min(old, new) bytes are kept. ST_NOMEM:
      * as before. ST_RANGE: too long for a record (the type must turn to VALUE_HEAP). */
     enum status (*resize)(struct value *v, enum value_encoding encoding, size_t len);
+    /* Optional. Have value_sweep_step called for the value's object until it is true. The answer
+     * names the one who will; the object keeps it until then, so that the object cannot be freed
+     * behind its back. NULL: nobody, memory is short. */
+    void *(*sweep_later)(struct value *v);
     const struct type_env *env;
 };
 
 MUST_CHECK static inline enum status value_resize(struct value *v, enum value_encoding encoding,
                                                   size_t len) {
     return v->host->resize(v, encoding, len);
+}
+
+static inline void *value_sweep_later(struct value *v) {
+    return v->host->sweep_later == NULL ? NULL : v->host->sweep_later(v);
 }
 
 /* The object of a VALUE_HEAP value. */
@@ -87,6 +95,13 @@ const char *value_encoding_name(const struct value *v);
 /* Free the object of a VALUE_HEAP value a part at a time: true when it is gone. For other encodings
  * nothing is held. */
 bool value_free_step(enum value_type type, void *object, size_t budget);
+
+/* Free memory that a VALUE_HEAP value's object no longer uses, a part at a time; true when that is
+ * done, and the object then has no sweeper any more. */
+bool value_sweep_step(enum value_type type, void *object, size_t budget);
+
+/* What value_sweep_later answered for a VALUE_HEAP value, until its sweep is done; else NULL. */
+void *value_sweeper(const struct value *v);
 
 /* Worth freeing in steps rather than at once? */
 bool value_is_big(const struct value *v);

@@ -19,7 +19,8 @@ enum status dbset_create(const struct type_env *env, size_t count, struct dbset 
         goto fail;
     }
     set->env = *env;
-    set->host = (struct value_host){.resize = entry_resize_value, .env = &set->env};
+    set->host = (struct value_host){
+        .resize = entry_resize_value, .sweep_later = reaper_sweep_value, .env = &set->env};
     set->active_expire = true;
     for (size_t i = 0; i < count; i++) {
         dbs[i] = account_alloc(ACCOUNT_OTHER, sizeof(**dbs));

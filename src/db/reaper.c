@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frees big values and whole databases a part at a time, so that no DEL or FLUSHALL stalls the
- * loop. */
+ * loop; and sweeps up what living values have dropped. */
 #include <stdlib.h>
 
 #include "mem/account.h"
@@ -18,6 +18,7 @@ struct reaper_job {
     void *object;
     uint64_t cursor; /* of the walk that frees what records point at; of what a string gave back */
     bool walked;
+    bool sweep; /* the value lives */
 };
 
 static void enqueue(struct dbset *set, struct reaper_job *job) {
@@ -26,15 +27,32 @@ static void enqueue(struct dbset *set, struct reaper_job *job) {
     set->reap_count++;
 }
 
-void reaper_take_value(struct dbset *set, const struct value *v) {
-    struct reaper_job *job = value_is_big(v) ? calloc(1, sizeof(*job)) : NULL;
-    if (job == NULL) {
-        value_free(v->type, value_object(v));
-        return;
+static struct reaper_job *value_job(struct dbset *set, const struct value *v) {
+    struct reaper_job *job = calloc(1, sizeof(*job));
+    if (job != NULL) {
+        job->type = v->type;
+        job->object = value_object(v);
+        enqueue(set, job);
     }
-    job->type = v->type;
-    job->object = value_object(v);
-    enqueue(set, job);
+    return job;
+}
+
+void *reaper_sweep_value(struct value *v) {
+    struct dbset *set = CONTAINER_OF(v, struct entry, value)->db->set;
+    struct reaper_job *job = value_job(set, v);
+    if (job != NULL) {
+        job->sweep = true;
+    }
+    return job;
+}
+
+void reaper_take_value(struct dbset *set, const struct value *v) {
+    struct reaper_job *sweeper = value_sweeper(v);
+    if (sweeper != NULL) {
+        sweeper->sweep = false;
+    } else if (!value_is_big(v) || value_job(set, v) == NULL) {
+        value_free(v->type, value_object(v));
+    }
 }
 
 /* ---- databases ----------------------------------------------------------------------------- */
@@ -115,6 +133,9 @@ static bool string_step(struct reaper_job *job) {
 }
 
 static bool job_step(struct reaper_job *job) {
+    if (job->sweep) {
+        return value_sweep_step(job->type, job->object, STEP);
+    }
     if (job->db == NULL && job->type == VALUE_STRING) {
         return string_step(job);
     }
@@ -131,7 +152,7 @@ bool reaper_run(struct dbset *set, size_t budget) {
                 set->reap_last = NULL;
             }
             set->reap_count--;
-            set->stats.reaped_objects++;
+            set->stats.reaped_objects += !job->sweep;
             free(job);
         }
     }

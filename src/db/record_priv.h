@@ -122,6 +122,9 @@ static inline char *record_at(const struct db *db, uint64_t ref) {
 /* Free a value's object: now, or in steps when big. */
 void reaper_take_value(struct dbset *set, const struct value *v);
 
+/* struct value_host.sweep_later for values in key records. */
+void *reaper_sweep_value(struct value *v);
+
 /* Take over a heap-allocated database and free it in steps; or empty it here and now. */
 void reaper_take_db(struct dbset *set, struct db *db);
 void reaper_empty_db(struct db *db);

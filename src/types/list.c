@@ -9,6 +9,7 @@
 
 struct list {
     struct seq seq;
+    void *sweeper; /* see value_host; NULL: nobody sweeps */
 };
 
 static_assert(sizeof(struct seq_iter) <= sizeof(((struct list_iter *)0)->seq_iter) &&
@@ -41,6 +42,7 @@ uint64_t list_count(const struct value *v) {
 static struct list *create(struct pages *pages) {
     struct list *l = account_alloc(ACCOUNT_VALUE, sizeof(*l));
     if (l != NULL) {
+        l->sweeper = NULL;
         seq_init(&l->seq, pages);
     }
     return l;
@@ -111,9 +113,18 @@ enum status list_set(struct value *v, uint64_t index, struct bytes element) {
     return st == ST_RANGE ? convert(v, index, element, true) : st;
 }
 
+static uint64_t remove_from_object(struct value *v, uint64_t index, uint64_t count) {
+    struct list *l = value_object(v);
+    uint64_t removed = seq_remove(&l->seq, index, count);
+    if (UNLIKELY(seq_wants_sweep(&l->seq)) && l->sweeper == NULL) {
+        l->sweeper = value_sweep_later(v);
+    }
+    return removed;
+}
+
 uint64_t list_remove(struct value *v, uint64_t index, uint64_t count) {
     if (!is_packed(v)) {
-        return seq_remove(seq_of(v), index, count);
+        return remove_from_object(v, index, count);
     }
     uint64_t total = lpacked_count(v);
     if (index >= total || count == 0) {
@@ -244,6 +255,18 @@ bool list_free_step(struct list *l, size_t budget) {
     }
     account_free(ACCOUNT_VALUE, l);
     return true;
+}
+
+bool list_sweep_step(struct list *l, size_t budget) {
+    bool done = seq_sweep(&l->seq, budget);
+    if (done) {
+        l->sweeper = NULL;
+    }
+    return done;
+}
+
+void *list_sweeper(const struct list *l) {
+    return l->sweeper;
 }
 
 enum status list_clone(const struct list *l, struct list **out) {

@@ -24,6 +24,9 @@ struct type_ops {
     size_t (*bytes)(const struct value *v);
     bool (*is_big)(const struct value *v);
     void (*check)(const struct value *v);
+    /* NULL: it never leaves work behind. */
+    bool (*sweep_step)(void *object, size_t budget);
+    void *(*sweeper)(const struct value *v);
     /* Batch stages of a look-up by member or field; NULL: there is nothing to prefetch. */
     void (*prefetch_index)(const struct value *v, uint64_t member_hash);
     void (*prefetch_record)(const struct value *v, uint64_t member_hash);
@@ -125,6 +128,14 @@ static bool list_is_big(const struct value *v) {
     return list_object_is_big(value_object(v));
 }
 
+static bool list_sweep_object(void *object, size_t budget) {
+    return list_sweep_step(object, budget);
+}
+
+static void *list_object_sweeper(const struct value *v) {
+    return list_sweeper(value_object(v));
+}
+
 static const char *set_encoding_name(const struct value *v) {
     return v->encoding == VALUE_INT      ? "intset"
            : v->encoding == VALUE_PACKED ? "listpack"
@@ -179,16 +190,17 @@ static bool zset_is_big(const struct value *v) {
 
 static const struct type_ops type_table[VALUE_TYPES] = {
     [VALUE_STRING] = {"string", string_encoding_name, string_free_step, string_clone, string_bytes,
-                      string_is_big, string_check, NULL, NULL},
+                      string_is_big, string_check, NULL, NULL, NULL, NULL},
     [VALUE_LIST] = {"list", list_encoding_name, list_free_object, list_clone_object,
-                    list_object_bytes, list_is_big, list_check, NULL, NULL},
+                    list_object_bytes, list_is_big, list_check, list_sweep_object,
+                    list_object_sweeper, NULL, NULL},
     [VALUE_SET] = {"set", set_encoding_name, set_free_object, set_clone_object, set_object_bytes,
-                   set_is_big, set_check, set_prefetch_index, set_prefetch_record},
+                   set_is_big, set_check, NULL, NULL, set_prefetch_index, set_prefetch_record},
     [VALUE_ZSET] = {"zset", zset_encoding_name, zset_free_object, zset_clone_object,
-                    zset_object_bytes, zset_is_big, zset_check, zset_prefetch_index,
+                    zset_object_bytes, zset_is_big, zset_check, NULL, NULL, zset_prefetch_index,
                     zset_prefetch_record},
     [VALUE_HASH] = {"hash", hash_encoding_name, hash_free_object, hash_clone_object,
-                    hash_object_bytes, hash_is_big, hash_check, hash_prefetch_index,
+                    hash_object_bytes, hash_is_big, hash_check, NULL, NULL, hash_prefetch_index,
                     hash_prefetch_record},
 };
 
@@ -204,6 +216,15 @@ const char *value_encoding_name(const struct value *v) {
 
 bool value_free_step(enum value_type type, void *object, size_t budget) {
     return type_table[type].free_step(object, budget);
+}
+
+bool value_sweep_step(enum value_type type, void *object, size_t budget) {
+    return type_table[type].sweep_step(object, budget);
+}
+
+void *value_sweeper(const struct value *v) {
+    bool may = v->encoding == VALUE_HEAP && type_table[v->type].sweeper != NULL;
+    return may ? type_table[v->type].sweeper(v) : NULL;
 }
 
 bool value_is_big(const struct value *v) {

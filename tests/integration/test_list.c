@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 
@@ -408,12 +409,52 @@ static void large_lists_answer_as_the_oracles(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* ---- memory ---- */
+
+/* A command of a thousand elements of 100 bytes. */
+static void push_thousand(struct client *c, const char *key) {
+    static char text[128];
+    const char *argv[1002] = {"RPUSH", key};
+    memset(text, 'x', 100);
+    for (size_t i = 2; i < COUNT(argv); i++) {
+        argv[i] = text;
+    }
+    client_append_argv(c, (int)COUNT(argv), argv, NULL);
+}
+
+/* The list is not touched again: what it dropped is freed behind it. */
+static void a_list_that_was_cut_gives_its_memory_back(void **state) {
+    (void)state;
+    struct server *s = server_start(SERVER_GOBLIN, NULL);
+    struct client *c = server_connect(s);
+    for (int i = 0; i < 200; i++) {
+        push_thousand(c, "l");
+    }
+    assert_true(client_flush(c));
+    for (int i = 0; i < 200; i++) {
+        reply_free(client_read(c));
+    }
+    long long full = client_info_number(c, "memory", "used_memory"), now = full;
+    client_expect(c, "+OK", "LTRIM", "l", "1000", "1999", NULL);
+    client_expect(c, ":1000", "LLEN", "l", NULL);
+    for (int i = 0; i < 500 && now > full / 2; i++) {
+        client_expect(c, "+OK", "DEBUG", "CHECK", NULL);
+        usleep(10000);
+        now = client_info_number(c, "memory", "used_memory");
+    }
+    assert_true(now < full / 2);
+    assert_int_equal(client_info_number(c, "memory", "lazyfreed_objects"), 0);
+    client_close(c);
+    server_stop(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples_hold_in_resp2),
         cmocka_unit_test(examples_hold_in_resp3),
         cmocka_unit_test(the_oracle_agrees_with_the_examples),
         cmocka_unit_test(large_lists_answer_as_the_oracles),
+        cmocka_unit_test(a_list_that_was_cut_gives_its_memory_back),
     };
     return tests_result(cmocka_run_group_tests(tests, NULL, NULL), COUNT(tests));
 }

@@ -9,6 +9,7 @@
 #include "db/db.h"
 #include "mem/account.h"
 #include "types/hash.h"
+#include "types/list.h"
 #include "types/string.h"
 
 #define SMALL_CHUNK ((size_t)64 << 10)

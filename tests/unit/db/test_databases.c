@@ -350,6 +350,68 @@ static void big_values_are_freed_in_the_background(void **state) {
     destroy(&f);
 }
 
+static void add_long_list(struct db *db, struct bytes key, struct entry *e) {
+    struct value_image image = {.encoding = VALUE_PACKED,
+                                .data = BYTES(list_empty, LIST_EMPTY_LEN)};
+    assert_int_equal(db_add(db, key, hash_bytes(key), VALUE_LIST, &image, DB_NO_EXPIRY, e), ST_OK);
+    for (uint64_t i = 0; i < 100000; i++) {
+        assert_int_equal(list_push(&e->value, LIST_TAIL, bytes_of(i, 100)), ST_OK);
+    }
+}
+
+static void what_a_list_drops_is_freed_in_the_background(void **state) {
+    struct fixture f;
+    struct entry e;
+    create(&f, SMALL_CHUNK, 128, 64);
+    struct db *db = f.set->dbs[0];
+    add_long_list(db, BYTES_LIT("list"), &e);
+    size_t full = value_heap_bytes(&e.value), steps = 0;
+    assert_int_equal(list_remove(&e.value, 100, 99000), 99000);
+    assert_int_equal(list_remove(&e.value, 100, 100), 100);
+    assert_int_equal(f.set->reap_count, 1);
+    assert_true(value_heap_bytes(&e.value) > full / 2);
+    while (reaper_run(f.set, 1)) {
+        steps++;
+        assert_true(find(db, BYTES_LIT("list"), &e));
+        value_check(&e.value);
+    }
+    assert_true(steps > 10);
+    assert_true(find(db, BYTES_LIT("list"), &e));
+    assert_int_equal(list_count(&e.value), 900);
+    assert_true(value_heap_bytes(&e.value) < full / 20);
+    assert_int_equal(f.set->reap_count, 0);
+    assert_int_equal(f.set->stats.reaped_objects, 0);
+    destroy(&f);
+}
+
+/* Deleted, replaced, moved and flushed before the reaper came. */
+static void a_list_can_go_while_it_is_being_swept(void **state) {
+    struct fixture f;
+    struct entry e;
+    create(&f, SMALL_CHUNK, 128, 64);
+    for (int way = 0; way < 4; way++) {
+        struct db *db = f.set->dbs[0];
+        add_long_list(db, BYTES_LIT("list"), &e);
+        assert_int_equal(list_remove(&e.value, 0, 99500), 99500);
+        reaper_run(f.set, 1);
+        assert_true(find(db, BYTES_LIT("list"), &e));
+        if (way == 0) {
+            entry_delete(&e);
+        } else if (way == 1) {
+            put(db, BYTES_LIT("list"), BYTES_LIT("x"), DB_NO_EXPIRY);
+        } else if (way == 2) {
+            struct bytes other = BYTES_LIT("other");
+            assert_int_equal(entry_move(&e, f.set->dbs[1], other, hash_bytes(other)), ST_OK);
+        } else {
+            dbset_flush(f.set, 0);
+        }
+        assert_false(reaper_run(f.set, SIZE_MAX));
+        check_all(&f);
+        dbset_flush(f.set, 0);
+    }
+    destroy(&f);
+}
+
 /* A long string is one block, but of many OS pages. */
 static void long_strings_are_freed_in_steps(void **state) {
     struct fixture f;
@@ -518,6 +580,8 @@ int main(void) {
         cmocka_unit_test(a_flush_is_seen_at_once_and_freed_in_steps),
         cmocka_unit_test(a_flush_without_memory_happens_here_and_now),
         cmocka_unit_test(big_values_are_freed_in_the_background),
+        cmocka_unit_test(what_a_list_drops_is_freed_in_the_background),
+        cmocka_unit_test(a_list_can_go_while_it_is_being_swept),
         cmocka_unit_test(long_strings_are_freed_in_steps),
         cmocka_unit_test(a_set_can_end_with_work_left),
         cmocka_unit_test(databases_swap),
