@@ -98,11 +98,18 @@ MUST_CHECK enum status config_init(struct config *c);
 void config_deinit(struct config *c);
 
 /* What the command line asked the program to do. */
-enum config_action { CONFIG_RUN, CONFIG_SHOW_VERSION, CONFIG_SHOW_HELP, CONFIG_CHECK_RDB };
+enum config_action {
+    CONFIG_RUN,
+    CONFIG_SHOW_VERSION,
+    CONFIG_SHOW_HELP,
+    CONFIG_CHECK_RDB,
+    CONFIG_CHECK_HUGEPAGES
+};
 
 /* Read the command line: [FILE] [--name value ...], later settings win. A token that starts with
  * "--" opens an option, the tokens up to the next such one are its values; an option of kind BOOL
- * without a value means yes, save without one means "". --version -v --help -h and --check-rdb FILE (argv[2]) are told in *action.
+ * without a value means yes, save without one means "". --version -v --help -h, --check-rdb FILE (argv[2])
+ * and --check-hugepages [SIZE] (argv[2]) [more of the command line] are told in *action.
  * dir and load are made absolute at the end; the process does not change directory.
  *
  * ST_SYNTAX or ST_IO: *error says which file and line or argument, which option and why, without a

@@ -91,6 +91,20 @@ size_t pages_default_huge_bytes(void); /* 0: none */
 /* The hugetlb page sizes of this kernel, ascending; returns how many of them were written. */
 size_t pages_huge_sizes(size_t *sizes, size_t max);
 
+/* Really map and fill huge pages, at least `bytes` of them or as many as there are, count, and give
+ * all of them back.
+ *
+ *   page_bytes  of kind hugetlb: a size of this kernel; THP has one size
+ *
+ * Hugetlb pages are taken from the pool meanwhile. THP takes ordinary memory: the caller sees to it
+ * that there is as much. 0.1 to 0.3 s a GiB. */
+struct pages_trial {
+    size_t huge_bytes; /* had on huge pages, at most what was asked, rounded up to whole pages */
+    enum pages_reason reason; /* why it was not all */
+    int code;                 /* errno, or 0 */
+};
+void pages_try(enum pages_kind kind, size_t page_bytes, size_t bytes, struct pages_trial *out);
+
 /* "always", "madvise" or "never"; "" when the kernel has no THP. */
 #define PAGES_THP_MODE_LEN 16
 void pages_thp_mode(char mode[PAGES_THP_MODE_LEN]);

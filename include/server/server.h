@@ -88,6 +88,13 @@ MUST_CHECK enum status persist_run(struct server *s);
 /* --check-rdb: read a file to its end and print what is in it. The program's exit status. */
 int check_rdb(const struct config *config, const char *path);
 
+/* ---- hugepages.c --------------------------------------------------------------------------- */
+
+/* --check-hugepages [SIZE] [FILE] [--name value ...]: print what this machine would give for SIZE bytes. The
+ * program's exit status: 0 when they can be had on huge pages of each kind that the options ask for, of any kind
+ * when they ask for none; 1 when not; 2 for bad arguments. Without SIZE, one page is SIZE. */
+int check_hugepages(struct config *config, int argc, char *const *argv);
+
 /* ---- signals.c ----------------------------------------------------------------------------- */
 
 MUST_CHECK enum status signals_setup(struct server *s);

@@ -267,6 +267,9 @@ static enum config_action asked_action(int argc, char *const *argv) {
     if (argc == 3 && strcmp(argv[1], "--check-rdb") == 0) {
         return CONFIG_CHECK_RDB;
     }
+    if (strcmp(argv[1], "--check-hugepages") == 0) {
+        return CONFIG_CHECK_HUGEPAGES;
+    }
     bool help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
     return help ? CONFIG_SHOW_HELP : CONFIG_RUN;
 }

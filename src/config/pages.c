@@ -22,6 +22,11 @@ void config_write_help(struct buf *out) {
     buf_append_cstr(
         out, "Usage: goblin-core [FILE] [--name value ...]\n"
              "       goblin-core --check-rdb FILE   verify a snapshot and tell what is in it\n"
+             "       goblin-core --check-hugepages [SIZE] [FILE] [--name value ...]\n"
+             "                                      tell what this machine gives for SIZE bytes, "
+             "and what to type;\n"
+             "                                      exit status 0: SIZE can be had on huge pages, "
+             "1: not, 2: bad arguments\n"
              "       goblin-core --version | --help\n\n"
              "FILE holds lines of 'name value'; options after it win. A yes/no option\n"
              "without a value means yes. Sizes take kb mb gb (1024) and k m g (1000).\n\n");

@@ -2,16 +2,16 @@
 #include "pages_os.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <hugetlbfs.h>
+
+#include "osfile_priv.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; the C library may be older than the kernel */
@@ -21,52 +21,10 @@
 #endif
 
 #define SIZES_MAX 16
-#define POOL_DIR "/sys/kernel/mm/hugepages/hugepages-%zukB/%s"
 #define THP_MODE_FILE "/sys/kernel/mm/transparent_hugepage/enabled"
 #define THP_SIZE_FILE "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"
 
-/* ---- sizes and pools ---- */
-
-/* A file of one decimal number. */
-static bool read_number(const char *path, size_t *out) {
-    char text[32];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    ssize_t len = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (len <= 0) {
-        return false;
-    }
-    text[len] = '\0';
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (errno != 0 || end == text) {
-        return false;
-    }
-    *out = (size_t)value;
-    return true;
-}
-
-static bool read_pool_number(size_t page_bytes, const char *name, size_t *out) {
-    char path[128];
-    snprintf(path, sizeof(path), POOL_DIR, page_bytes >> 10, name);
-    return read_number(path, out);
-}
-
-enum status pages_pool_read(size_t huge_page_bytes, struct pages_pool *out) {
-    struct pages_pool pool = {.page_bytes = huge_page_bytes};
-    if (huge_page_bytes == 0 || !read_pool_number(huge_page_bytes, "nr_hugepages", &pool.total) ||
-        !read_pool_number(huge_page_bytes, "free_hugepages", &pool.free) ||
-        !read_pool_number(huge_page_bytes, "resv_hugepages", &pool.reserved) ||
-        !read_pool_number(huge_page_bytes, "surplus_hugepages", &pool.surplus)) {
-        return ST_NOTFOUND;
-    }
-    *out = pool;
-    return ST_OK;
-}
+/* ---- sizes ---- */
 
 size_t pages_default_huge_bytes(void) {
     long bytes = gethugepagesize();
@@ -89,26 +47,16 @@ size_t pages_huge_sizes(size_t *sizes, size_t max) {
     return n;
 }
 
-/* The word in brackets of "always [madvise] never". */
 void pages_thp_mode(char mode[PAGES_THP_MODE_LEN]) {
-    char text[64] = "";
-    mode[0] = '\0';
-    int fd = open(THP_MODE_FILE, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return;
-    }
-    ssize_t len = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    const char *from = len > 0 ? strchr(text, '[') : NULL;
-    const char *to = from != NULL ? strchr(from, ']') : NULL;
-    if (to != NULL) {
-        snprintf(mode, PAGES_THP_MODE_LEN, "%.*s", (int)(to - from - 1), from + 1);
-    }
+    char text[64];
+    osfile_read("", THP_MODE_FILE, text, sizeof(text));
+    osfile_chosen(text, mode, PAGES_THP_MODE_LEN);
 }
 
 size_t pages_thp_bytes(void) {
     size_t bytes = 0; /* the file is there when the kernel can do THP at all */
-    return read_number(THP_SIZE_FILE, &bytes) ? bytes : 0;
+    osfile_number("", THP_SIZE_FILE, &bytes);
+    return bytes;
 }
 
 /* The setting "never" makes MADV_HUGEPAGE succeed and do nothing. */

@@ -126,6 +126,8 @@ int main(int argc, char **argv) {
         result = show(config_write_help);
     } else if (action == CONFIG_CHECK_RDB) {
         result = check_rdb(&server.config, argv[2]);
+    } else if (action == CONFIG_CHECK_HUGEPAGES) {
+        result = check_hugepages(&server.config, argc, argv);
     } else {
         ssize_t len = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
         executable[len > 0 ? len : 0] = '\0';
