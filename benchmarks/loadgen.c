@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Load generator: one thread, epoll, many connections, each with one batch of pipelined requests
- * outstanding (a closed loop). Fills one hash or many strings with data that follow from the item's
- * number alone, then reads or writes random items and checks every byte of every reply.
+ * outstanding (a closed loop), or requests at a given rate (an open loop). Fills one hash or many
+ * strings with data that follow from the item's number alone, then reads or writes random items and
+ * checks every byte of every reply. Any other command can be sent too; then replies are checked for
+ * errors and their elements are counted.
  *
  * It is cheap on purpose, so that what is measured is the server: the next batch of a connection is
  * built while the server works on the current one and sent before the replies are looked at
@@ -22,11 +24,13 @@
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static const char *const workload_names[] = {"load", "hget", "hset", "get", "set", "mixed"};
+static const char *const workload_names[] = {"load", "hget",  "hset",   "get",
+                                             "set",  "mixed", "command"};
 
 static const char usage_text[] =
     "usage: loadgen load [options]         fill one hash (or strings) with --fields items\n"
     "       loadgen run WORKLOAD [options] hget | hset | get | set | mixed (hget and hset)\n"
+    "       loadgen run command --command 'ZADD z {score} m{seq}' [options]\n"
     "\n"
     "  --host ADDR          server's address (127.0.0.1)\n"
     "  --port N             server's port (6379)\n"
@@ -42,6 +46,14 @@ static const char usage_text[] =
     "  --ops N              run: stop after N requests instead of by time\n"
     "  --warmup S           run: the same traffic before the measured part, not counted (0)\n"
     "  --write-pct N        mixed: share of hset (10)\n"
+    "  --rate R             run: an open loop, R requests a second at random times, those of\n"
+    "                       one --pipeline together; latency counts from the time meant\n"
+    "  --command WORDS      command: what to send; places: {id} a random item and {seq} the\n"
+    "                       next one, 12 digits; {n} a random number below --fields, {n+K}\n"
+    "                       the same and K; {score}, {score+K} likewise with a fraction;\n"
+    "                       {value} --value-bytes bytes\n"
+    "  --first N            command: where {seq} begins (0)\n"
+    "  --series FILE        run: every batch's latency in order, 32-bit ns; one connection\n"
     "  --seed N             run: which random items (1)\n"
     "  --pid N              the server's process: report its CPU time\n"
     "  --cpu N              run on this CPU only\n"
@@ -89,7 +101,7 @@ static int parse_command(struct options *o, int argc, char **argv) {
                 return 2;
             }
         }
-        die(EXIT_USAGE, "unknown workload '%s' (hget, hset, get, set or mixed)", argv[2]);
+        die(EXIT_USAGE, "unknown workload '%s' (hget, hset, get, set, mixed or command)", argv[2]);
     }
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         fputs(usage_text, stdout);
@@ -108,7 +120,9 @@ static const struct option option_table[] = {
     {"ops", required_argument, NULL, 'o'},         {"warmup", required_argument, NULL, 'w'},
     {"write-pct", required_argument, NULL, 'm'},   {"seed", required_argument, NULL, 'S'},
     {"pid", required_argument, NULL, 'i'},         {"cpu", required_argument, NULL, 'u'},
-    {"progress", no_argument, NULL, 'g'},          {NULL, 0, NULL, 0},
+    {"progress", no_argument, NULL, 'g'},          {"rate", required_argument, NULL, 'r'},
+    {"command", required_argument, NULL, 'C'},     {"first", required_argument, NULL, 'F'},
+    {"series", required_argument, NULL, 'e'},      {NULL, 0, NULL, 0},
 };
 
 /* An option that the workload would ignore is refused. */
@@ -118,13 +132,16 @@ static bool option_applies(const struct options *o, int letter) {
     if (strchr("tng", letter) != NULL) {
         return load;
     }
-    if (strchr("sowS", letter) != NULL) {
+    if (strchr("CF", letter) != NULL) {
+        return o->workload == WORK_COMMAND;
+    }
+    if (strchr("sowSre", letter) != NULL) {
         return !load;
     }
     if (letter == 'm') {
         return o->workload == WORK_MIXED;
     }
-    return letter != 'k' || !strings;
+    return letter != 'k' || (!strings && o->workload != WORK_COMMAND);
 }
 
 static void parse_option(struct options *o, int letter, const char *name, const char *arg) {
@@ -185,6 +202,21 @@ static void parse_option(struct options *o, int letter, const char *name, const 
     case 'g':
         o->progress = true;
         break;
+    case 'r':
+        if (!number_parse_double(bytes_from_cstr(arg), &o->rate) ||
+            !(o->rate >= 1 && o->rate <= 1e9)) {
+            die(EXIT_USAGE, "--rate takes requests a second from 1 to 1e9, not '%s'", arg);
+        }
+        break;
+    case 'C':
+        o->command = arg;
+        break;
+    case 'F':
+        o->first = parse_count(name, arg, 0, ID_MAX);
+        break;
+    case 'e':
+        o->series = arg;
+        break;
     default:
         die(EXIT_USAGE, "see loadgen --help");
     }
@@ -212,6 +244,12 @@ static void parse_options(struct options *o, int argc, char **argv) {
     if (o->strings && o->key_given) {
         die(EXIT_USAGE, "--key has no meaning for --type string");
     }
+    if ((o->workload == WORK_COMMAND) != (o->command != NULL)) {
+        die(EXIT_USAGE, "run command needs --command");
+    }
+    if (o->series != NULL && (o->connections != 1 || o->ops == 0)) {
+        die(EXIT_USAGE, "--series needs --connections 1 and --ops");
+    }
     if (optind < argc) {
         die(EXIT_USAGE, "unexpected argument '%s'", argv[optind]);
     }
@@ -235,6 +273,27 @@ static void print_cpu(const char *name, struct cpu_time t, uint64_t ops, double 
            t.exact ? "exact" : "ticks");
 }
 
+/* Where the curve of a distribution is drawn: from the median out into the tail. */
+static void print_quantiles(const struct histogram *h) {
+    static const double at[] = {0.001, 0.01,  0.05,   0.1,    0.2,    0.3,     0.4,     0.5,
+                                0.6,   0.7,   0.8,    0.9,    0.95,   0.98,    0.99,    0.995,
+                                0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995, 0.99999, 1.0};
+    printf(", \"quantiles_us\": [");
+    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+        printf("%s[%g, %.1f]", i > 0 ? ", " : "", at[i],
+               (double)histogram_quantile(h, at[i]) / 1e3);
+    }
+    printf("]");
+}
+
+static void print_open(const struct options *o, const struct result *r) {
+    printf(", \"rate\": %.1f, \"overrun\": %s, \"send_lag_us\": {\"p50\": %.1f, \"p99\": %.1f, "
+           "\"max\": %.1f}",
+           o->rate, r->overrun ? "true" : "false",
+           (double)histogram_quantile(&r->lag_ns, 0.5) / 1e3,
+           (double)histogram_quantile(&r->lag_ns, 0.99) / 1e3, (double)r->lag_ns.max / 1e3);
+}
+
 static void print_report(const struct options *o, const struct result *r, struct cpu_time client,
                          struct cpu_time server) {
     const struct histogram *h = &r->latency_ns;
@@ -252,6 +311,14 @@ static void print_report(const struct options *o, const struct result *r, struct
            h->count, (double)histogram_quantile(h, 0.5) / 1e3,
            (double)histogram_quantile(h, 0.99) / 1e3, (double)histogram_quantile(h, 0.999) / 1e3,
            (double)h->max / 1e3);
+    print_quantiles(h);
+    if (o->rate > 0) {
+        print_open(o, r);
+    }
+    if (o->workload == WORK_COMMAND) {
+        printf(", \"elements_per_op\": %.4f, \"nils_per_op\": %.4f", per(r->reply_elements, ops),
+               per(r->reply_nils, ops));
+    }
     print_cpu("client", client, ops, seconds);
     if (o->pid != 0) {
         print_cpu("server", server, ops, seconds);
@@ -259,6 +326,22 @@ static void print_report(const struct options *o, const struct result *r, struct
         printf(", \"server\": null");
     }
     printf("}\n");
+}
+
+static void series_init(const struct options *o, struct result *r) {
+    r->series_cap = (size_t)(o->ops / o->pipeline + 1);
+    r->series = calloc(r->series_cap, sizeof(*r->series));
+    if (r->series == NULL) {
+        die(EXIT_RUN_FAILED, "out of memory");
+    }
+}
+
+static void series_write(const char *path, const struct result *r) {
+    FILE *f = fopen(path, "wb");
+    size_t written = f != NULL ? fwrite(r->series, sizeof(*r->series), r->series_len, f) : 0;
+    if (f == NULL || written != r->series_len || fclose(f) != 0) {
+        die(EXIT_RUN_FAILED, "--series %s: %s", path, strerror(errno));
+    }
 }
 
 static void pin(int64_t cpu) {
@@ -285,13 +368,17 @@ int main(int argc, char **argv) {
     if (opt.cpu >= 0) {
         pin(opt.cpu);
     }
-    struct result *result = calloc(1, sizeof(*result)); /* 18 KiB */
+    struct result *result = calloc(1, sizeof(*result)); /* 36 KiB */
     if (result == NULL) {
         die(EXIT_RUN_FAILED, "out of memory");
     }
     struct engine *engine = engine_create(&opt);
     if (opt.warmup_seconds > 0) {
         engine_run(engine, UINT64_MAX, opt.warmup_seconds, result);
+        *result = (struct result){0};
+    }
+    if (opt.series != NULL) {
+        series_init(&opt, result);
     }
     struct cpu_time server = cpu_time_of(opt.pid);
     struct cpu_time client = cpu_time_own();
@@ -300,6 +387,10 @@ int main(int argc, char **argv) {
     client = cpu_time_since(cpu_time_own(), client);
     server = cpu_time_since(cpu_time_of(opt.pid), server);
     print_report(&opt, result, client, server);
+    if (opt.series != NULL) {
+        series_write(opt.series, result);
+    }
+    free(result->series);
     engine_destroy(engine);
     free(result);
     return 0;

@@ -13,7 +13,7 @@ enum exit_code { EXIT_RUN_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_SERVER = 3 };
 #define ID_MAX UINT64_C(1000000000000) /* 10^ID_DIGITS */
 #define VALUE_MAX_BYTES (512u << 20)   /* Redis's proto-max-bulk-len */
 
-enum workload { WORK_LOAD, WORK_HGET, WORK_HSET, WORK_GET, WORK_SET, WORK_MIXED };
+enum workload { WORK_LOAD, WORK_HGET, WORK_HSET, WORK_GET, WORK_SET, WORK_MIXED, WORK_COMMAND };
 
 struct options {
     enum workload workload;
@@ -23,6 +23,10 @@ struct options {
     bool key_given;
     bool strings; /* load: many string keys instead of one hash */
     bool progress;
+    const char *command; /* run command: words with places */
+    const char *series;  /* file for the latency of each batch, NULL: none */
+    uint64_t first;      /* run command: where {seq} begins */
+    double rate;         /* requests a second of an open loop, 0: a closed loop */
     uint64_t fields;
     uint64_t value_bytes;
     uint64_t per_command; /* load: fields in one HSET, keys in one MSET */
@@ -45,7 +49,15 @@ struct result {
     uint64_t ops;       /* requests answered; items, for load */
     uint64_t new_items; /* sum of the integer replies: fields that were not there before */
     double seconds;
-    struct histogram latency_ns; /* of batches, from send to the last reply */
+    uint64_t reply_elements; /* run command: of all replies together */
+    uint64_t reply_nils;
+    bool overrun;                /* open loop: given up, the server was too far behind */
+    struct histogram latency_ns; /* of batches, from when they were due to the last reply; in a
+                                    closed loop a batch is due when it is sent */
+    struct histogram lag_ns;     /* open loop: from when they were due until they were sent */
+    uint32_t *series;            /* latencies in order, or NULL */
+    size_t series_len;
+    size_t series_cap;
 };
 
 struct engine;
@@ -54,8 +66,9 @@ struct engine;
 struct engine *engine_create(const struct options *opt);
 void engine_destroy(struct engine *e);
 
-/* Every connection keeps one batch outstanding until `ops` requests are sent or `seconds` are over
- * (0: no limit of time), then the last replies are awaited. load ends with its items instead. */
+/* Every connection keeps one batch outstanding (or, with a rate, batches are sent when they are
+ * due) until `ops` requests are sent or `seconds` are over (0: no limit of time), then the last
+ * replies are awaited. load ends with its items instead. Adds to *out. */
 void engine_run(struct engine *e, uint64_t ops, double seconds, struct result *out);
 
 struct cpu_time {
