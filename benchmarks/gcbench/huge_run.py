@@ -256,7 +256,7 @@ class LoadgenClient:
 
     def run(self, server, data, workload, pipeline, connections, seed):
         return workload.run(self.loadgen, server, data, pipeline=pipeline, connections=connections,
-                            seconds=self.args.seconds, warmup=0.3, seed=seed)
+                            seconds=self.args.seconds, warmup=min(0.3, self.args.seconds), seed=seed)
 
     def open(self, server, data, workload, pipeline, connections, rate, seconds, seed):
         return workload.run(self.loadgen, server, data, pipeline=pipeline, connections=connections, seconds=seconds,
