@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "base/ticks.h"
+#include "base/watchdog.h"
 #include "cmd/block.h"
 #include "cmd/client.h"
 #include "cmd/context.h"
@@ -247,8 +247,11 @@ static void run_handler(struct cmd_context *cx, struct call *call, uint64_t *sta
     size_t mark = out->len;
     uint64_t dirty = cx->dbs->stats.dirty;
     row->handler(call);
+    WATCHDOG_END(*start, "execute", row->name);
     if (row->flags & CMD_WRITE) {
+        WATCHDOG_BEGIN(handled);
         db_after_write(context_db(cx, c), cx->dbs->stats.dirty - dirty + 1);
+        WATCHDOG_END(handled, "work after", row->name);
     }
     uint64_t now = ticks_now();
     uint64_t ns = ticks_to_ns(now - *start);
@@ -338,14 +341,18 @@ static void execute(struct cmd_context *cx, struct batch *b, const struct batch_
         cx->hooks.flush(cx->hooks.server, c);
     }
     if (UNLIKELY(cx->block_ready)) {
+        WATCHDOG_BEGIN(ready);
         block_serve_ready(cx);
+        WATCHDOG_END(ready, "serve waiting", NULL);
     }
 }
 
 void dispatch_batch(struct cmd_context *cx, struct batch *b) {
     struct plan plans[DISPATCH_BATCH_MAX];
     context_refresh_clock(cx);
+    WATCHDOG_BEGIN(staged);
     run_stages(cx, b, plans);
+    WATCHDOG_END(staged, "stages", NULL);
     uint64_t start = ticks_now();
     for (size_t i = 0; i < b->len; i++) {
         execute(cx, b, &b->items[i], &plans[i], &start);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/watchdog.h"
 
 #define CONN_DISCARD_MAX ((size_t)1 << 20) /* unread input thrown away before closing */
 
@@ -238,9 +239,11 @@ enum status conn_read(struct conn *conn, void *ptr, size_t cap, size_t *n) {
         return ST_CLOSED;
     }
     ssize_t got;
+    WATCHDOG_BEGIN(start);
     do {
         got = recv(conn->io.fd, ptr, cap, 0);
     } while (got < 0 && errno == EINTR);
+    WATCHDOG_END(start, "receive", NULL);
     if (got > 0) {
         *n = (size_t)got;
         return ST_OK;
@@ -300,9 +303,11 @@ enum status conn_flush(struct conn *conn) {
         return flushed(conn);
     }
     ssize_t n;
+    WATCHDOG_BEGIN(start);
     do {
         n = send(conn->io.fd, conn->out.ptr + conn->sent, left, MSG_NOSIGNAL);
     } while (n < 0 && errno == EINTR);
+    WATCHDOG_END(start, "send", NULL);
     if (n < 0 && errno != EAGAIN) {
         conn_close(conn);
         return ST_CLOSED;

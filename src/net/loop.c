@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/watchdog.h"
 
 #define READY_MAX                                                                                  \
     512 /* events a wait: more stay ready for the next turn, since level-triggered                 \
@@ -118,7 +119,9 @@ static void fire_timers(struct loop *loop) {
         } else {
             loop_timer_stop(loop, timer);
         }
+        WATCHDOG_BEGIN(start);
         timer->fire(loop, timer);
+        WATCHDOG_END(start, "timer", NULL);
     }
 }
 
@@ -167,7 +170,9 @@ static void call_ready(struct loop *loop) {
                           ((ev->events & (EPOLLERR | EPOLLHUP)) != 0 ? (unsigned)LOOP_FAILED : 0);
         events &= io->events | LOOP_FAILED; /* an earlier callback may have changed what is asked */
         if (events != 0) {
+            WATCHDOG_BEGIN(start);
             io->ready(loop, io, events);
+            WATCHDOG_END(start, "ready descriptor", NULL);
         }
     }
     loop->ready_len = 0;
@@ -208,7 +213,9 @@ static void run_tasks(struct loop *loop) {
             loop->tasks_end = &loop->tasks;
         }
         task->queued = false;
+        WATCHDOG_BEGIN(start);
         task->run(loop, task);
+        WATCHDOG_END(start, "deferred task", NULL);
     }
 }
 
@@ -265,6 +272,7 @@ enum status loop_turn(struct loop *loop, int max_wait_ms) {
     loop->poked = false;
     int n = epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, timeout_ms);
     loop->woke_us = clock_monotonic_us();
+    WATCHDOG_TURN();
     if (n < 0 && errno != EINTR) {
         return ST_IO;
     }

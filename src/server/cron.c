@@ -3,7 +3,7 @@
  * so that no client waits for it longer than for a slow command. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/ticks.h"
+#include "base/watchdog.h"
 #include "cmd/block.h"
 #include "mem/account.h"
 #include "server/server.h"
@@ -64,6 +64,7 @@ static bool upkeep(struct server *s, upkeep_work *work, enum latency_event event
                    int64_t deadline_us) {
     uint64_t start = ticks_now();
     bool more = work(s, deadline_us);
+    WATCHDOG_END(start, "upkeep", latency_event_name(event));
     context_note_latency(&s->cx, event, ticks_to_ns(ticks_now() - start));
     return more;
 }
@@ -147,6 +148,10 @@ static void tend_client(struct server *s, struct client *c) {
 
 /* Some clients a turn, all of them within a second. */
 static void tend_clients(struct server *s) {
+    const struct config_output_limit *limit = &s->config.client_output_buffer_limit;
+    if (s->config.timeout == 0 && limit->hard_bytes == 0 && limit->soft_bytes == 0) {
+        return;
+    }
     size_t look_at = s->cx.clients.count / (size_t)s->config.hz;
     look_at = look_at < TIMEOUT_CLIENTS_MIN ? TIMEOUT_CLIENTS_MIN : look_at;
     look_at = look_at < s->cx.clients.count ? look_at : s->cx.clients.count;
@@ -157,20 +162,36 @@ static void tend_clients(struct server *s) {
 
 /* ---- cron ---------------------------------------------------------------------------------- */
 
+static void sample(struct server *s) {
+    rates_sample(&s->cx.rates, &s->metrics, clock_monotonic_us());
+    context_sample_memory(&s->cx);
+}
+
+static void decay(struct server *s) {
+    account_decay();
+}
+
+static void look_after_saves(struct server *s) {
+    background_cron(&s->cx);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct server *s);
+} jobs[] = {
+    {"upkeep", run_upkeep},      {"sample", sample},           {"decay", decay},
+    {"saves", look_after_saves}, {"next due", watch_next_due}, {"peers", peers_tend},
+    {"clients", tend_clients},
+};
+
 static void fire_cron(struct loop *loop, struct loop_timer *timer) {
     struct server *s = CONTAINER_OF(timer, struct server, cron);
     uint64_t start = ticks_now();
     (void)loop;
-    run_upkeep(s);
-    rates_sample(&s->cx.rates, &s->metrics, clock_monotonic_us());
-    context_sample_memory(&s->cx);
-    account_decay();
-    background_cron(&s->cx);
-    watch_next_due(s);
-    peers_tend(s);
-    const struct config_output_limit *limit = &s->config.client_output_buffer_limit;
-    if (s->config.timeout > 0 || limit->hard_bytes != 0 || limit->soft_bytes != 0) {
-        tend_clients(s);
+    for (size_t i = 0; i < ARRAY_LEN(jobs); i++) {
+        WATCHDOG_BEGIN(began);
+        jobs[i].run(s);
+        WATCHDOG_END(began, "cron", jobs[i].name);
     }
     context_note_latency(&s->cx, LATENCY_CRON, ticks_to_ns(ticks_now() - start));
 }

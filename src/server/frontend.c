@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/watchdog.h"
 #include "cmd/block.h"
 #include "mem/account.h"
 #include "server/server.h"
@@ -161,8 +162,10 @@ static size_t parse_input(struct session *s, struct resp_parser *parser, char *i
     struct frontend *f = s->frontend;
     while (!is_ending(s) && !s->input_ended) {
         struct resp_limits limits = limits_of(s);
+        WATCHDOG_BEGIN(start);
         enum resp_event event =
             resp_parse(parser, in + used, len - used, &limits, &f->batch.args, &result);
+        WATCHDOG_END(start, "parse", NULL);
         switch (event) {
         case RESP_COMMAND:
             enqueue(s, &result);
@@ -505,7 +508,9 @@ void frontend_after_ready(struct loop *loop, void *user) {
     struct server *server = user;
     (void)loop;
     frontend_execute(&server->frontend);
+    WATCHDOG_BEGIN(start);
     run_resumed(&server->frontend);
+    WATCHDOG_END(start, "resumed clients", NULL);
     server->frontend.tick_len = 0;
     sample_for_maxmemory(server);
     if (server->dbs->reap_first != NULL) {
@@ -518,7 +523,9 @@ void frontend_after_ready(struct loop *loop, void *user) {
 
 void frontend_before_sleep(struct loop *loop, void *user) {
     struct server *server = user;
+    WATCHDOG_BEGIN(start);
     conn_set_flush(&server->frontend.conns);
+    WATCHDOG_END(start, "write to all", NULL);
     if (UNLIKELY(server->config.latency_monitor_threshold != 0)) {
         int64_t turn_us = clock_monotonic_us() - loop_woke_us(loop);
         context_note_latency(&server->cx, LATENCY_LOOP, (uint64_t)turn_us * 1000);
