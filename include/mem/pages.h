@@ -46,11 +46,12 @@ struct pages_options {
 struct pages_stats {
     enum pages_kind asked;
     size_t chunk_bytes;
-    size_t huge_page_bytes; /* in use, 0 when plain */
-    size_t chunks;          /* handed out now */
-    size_t huge_chunks;     /* of these on the kind asked for (plain asked: 0) */
-    size_t fallback_chunks; /* of these on plain pages though huge ones were asked */
-    size_t mapped_bytes;    /* of all regions */
+    size_t asked_page_bytes; /* as in pages_options; 0: the default size */
+    size_t huge_page_bytes;  /* in use, 0 when plain */
+    size_t chunks;           /* handed out now */
+    size_t huge_chunks;      /* of these on the kind asked for (plain asked: 0) */
+    size_t fallback_chunks;  /* of these on plain pages though huge ones were asked */
+    size_t mapped_bytes;     /* of all regions */
     size_t huge_mapped_bytes;
     uint64_t failures[PAGES_REASONS]; /* since start, by reason */
     enum pages_reason last_reason;
@@ -77,6 +78,7 @@ size_t pages_chunk_bytes(const struct pages *p);
 enum pages_kind pages_asked(const struct pages *p);
 void pages_get_stats(const struct pages *p, struct pages_stats *out);
 const char *pages_reason_text(enum pages_reason reason);
+const char *pages_reason_name(enum pages_reason reason); /* one word, "pool_empty" */
 const char *pages_kind_name(enum pages_kind kind);
 
 /* The kernel's pool for one huge page size: /sys/kernel/mm/hugepages. ST_NOTFOUND when there is no

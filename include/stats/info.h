@@ -51,6 +51,12 @@ struct info_db {
     uint64_t avg_ttl_ms;
 };
 
+/* The kernel's reserved huge pages of one size. */
+struct info_pool {
+    uint64_t page_bytes;
+    uint64_t total, free, reserved, surplus; /* OS pages */
+};
+
 struct info_command {
     const char *name; /* "get", "config|set" */
     struct command_stats stats;
@@ -81,6 +87,8 @@ struct info_source {
     const struct error_counts *errors; /* NULL: none */
     const struct info_db *dbs;
     size_t db_count;
+    const struct info_pool *pools;
+    size_t pool_count;
     const struct info_command *commands; /* those never called are not shown */
     size_t command_count;
     const double *percentiles; /* that latencystats shows */

@@ -11,8 +11,7 @@
 #include "cmd/lookup.h"
 #include "cmd/table.h"
 #include "handlers_priv.h"
-#include "mem/account.h"
-#include "mem/index.h"
+#include "memory_source_priv.h"
 #include "stats/process.h"
 
 #define OS_NAME_LEN 256
@@ -49,77 +48,6 @@ static void fill_clients(const struct cmd_context *cx, struct info_source *s) {
             s->client_recent_max_output_buffer = info.output_bytes;
         }
     }
-}
-
-static void fill_arenas(const struct cmd_context *cx, struct info_source *s) {
-    struct pages_stats pages;
-    struct pages_pool pool = {0};
-    pages_get_stats(cx->dbs->env.pages, &pages);
-    s->arena_hugetlb_asked = cx->config->arena_hugetlb;
-    s->arena_bytes = pages.chunks * pages.chunk_bytes;
-    s->arena_huge_bytes = pages.huge_chunks * pages.chunk_bytes;
-    s->arena_fallback_bytes = pages.fallback_chunks * pages.chunk_bytes;
-    s->arena_fallback_reason =
-        pages.last_reason == PAGES_REASON_NONE ? "" : pages_reason_text(pages.last_reason);
-    s->arena_asked = pages_kind_name(pages.asked);
-    s->hugetlb_page_bytes =
-        pages.huge_page_bytes ? pages.huge_page_bytes : pages_default_huge_bytes();
-    if (pages_pool_read(s->hugetlb_page_bytes, &pool) == ST_OK) {
-        s->hugetlb_pool_total = pool.total;
-        s->hugetlb_pool_free = pool.free;
-        s->hugetlb_pool_reserved = pool.reserved;
-    }
-}
-
-static void fill_indexes(struct info_source *s) {
-    s->index_asked = pages_kind_name(PAGES_PLAIN);
-    s->index_fallback_reason = "";
-    if (index_pages() == NULL) {
-        return;
-    }
-    struct pages_stats pages;
-    pages_get_stats(index_pages(), &pages);
-    s->index_asked = pages_kind_name(pages.asked);
-    s->index_bytes = pages.chunks * pages.chunk_bytes;
-    s->index_huge_bytes = pages.huge_chunks * pages.chunk_bytes;
-    s->index_fallback_bytes = pages.fallback_chunks * pages.chunk_bytes;
-    if (pages.last_reason != PAGES_REASON_NONE) {
-        s->index_fallback_reason = pages_reason_text(pages.last_reason);
-    }
-}
-
-static void fill_memory(struct cmd_context *cx, struct info_source *s) {
-    struct account_heap heap;
-    struct process_memory process;
-    account_heap(&heap);
-    process_read_memory(&process);
-    context_sample_memory(cx);
-    s->used_memory = cx->used_memory_bytes;
-    s->used_memory_peak = cx->peak_memory_bytes;
-    s->used_memory_startup = cx->startup_memory_bytes;
-    s->used_memory_index = account_bytes(ACCOUNT_INDEX);
-    s->used_memory_order = account_bytes(ACCOUNT_ORDER);
-    s->used_memory_values = account_bytes(ACCOUNT_VALUE);
-    s->allocator_allocated = heap.allocated_bytes;
-    s->allocator_active = heap.active_bytes;
-    s->allocator_resident = heap.resident_bytes;
-    s->total_system_memory = process_system_memory_bytes();
-    s->maxmemory = cx->config->maxmemory;
-    s->maxmemory_policy = "noeviction";
-    s->mem_allocator = account_allocator_name();
-    for (const struct client *c = cx->clients.first; c != NULL; c = c->next) {
-        struct client_connection_info info;
-        cx->clients.describe(c, &info);
-        s->mem_clients_normal += info.memory_bytes;
-    }
-    s->vm_rss_bytes = process.vm_rss_bytes;
-    s->hugetlb_pages_bytes = process.hugetlb_pages_bytes;
-    s->page_table_bytes = process.page_table_bytes;
-    s->anon_huge_pages_bytes = process_read_anon_huge_bytes(
-        pages_asked(cx->dbs->env.pages) == PAGES_THP ||
-        (index_pages() != NULL && pages_asked(index_pages()) == PAGES_THP));
-    fill_arenas(cx, s);
-    fill_indexes(s);
 }
 
 static void fill_persistence(const struct cmd_context *cx, struct info_source *s) {
@@ -226,6 +154,7 @@ void info_command(struct call *call) {
     struct info_db *dbs = calloc(cx->dbs->count, sizeof(*dbs));
     struct info_command *commands = calloc(table_count(), sizeof(*commands));
     double *percentiles = percentiles_of(cx->config);
+    struct memory_source memory;
     char os_name[OS_NAME_LEN];
     struct buf text = {0};
     if (dbs == NULL || commands == NULL || percentiles == NULL) {
@@ -239,7 +168,7 @@ void info_command(struct call *call) {
         fill_clients(cx, &s);
     }
     if (asked(set, INFO_MEMORY)) {
-        fill_memory(cx, &s);
+        memory_source_fill(&memory, cx, &s);
     }
     if (asked(set, INFO_PERSISTENCE)) {
         fill_persistence(cx, &s);

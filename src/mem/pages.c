@@ -343,6 +343,7 @@ void pages_get_stats(const struct pages *p, struct pages_stats *out) {
     *out = (struct pages_stats){
         .asked = p->options.kind,
         .chunk_bytes = p->options.chunk_bytes,
+        .asked_page_bytes = p->options.huge_page_bytes,
         .huge_page_bytes = p->os_page_bytes,
         .chunks = huge + p->chunks[PAGES_PLAIN],
         .huge_chunks = huge,
@@ -355,18 +356,25 @@ void pages_get_stats(const struct pages *p, struct pages_stats *out) {
     memcpy(out->failures, p->failures, sizeof(out->failures));
 }
 
+static const struct {
+    const char *name, *text;
+} reasons[PAGES_REASONS] = {
+    [PAGES_REASON_NONE] = {"none", "none"},
+    [PAGES_REASON_NO_SUPPORT] = {"no_support", "no such huge page size on this machine"},
+    [PAGES_REASON_THP_NEVER] = {"thp_never", "transparent huge pages are set to 'never'"},
+    [PAGES_REASON_POOL_EMPTY] = {"pool_empty", "the huge page pool is empty"},
+    [PAGES_REASON_POPULATE] = {"populate",
+                               "reserved but not populated (cgroup limit, cpuset or NUMA policy)"},
+    [PAGES_REASON_NOT_PERMITTED] = {"not_permitted", "not permitted"},
+    [PAGES_REASON_OTHER] = {"other", "refused by the kernel"},
+};
+
 const char *pages_reason_text(enum pages_reason reason) {
-    static const char *const texts[PAGES_REASONS] = {
-        [PAGES_REASON_NONE] = "none",
-        [PAGES_REASON_NO_SUPPORT] = "no such huge page size on this machine",
-        [PAGES_REASON_THP_NEVER] = "transparent huge pages are set to 'never'",
-        [PAGES_REASON_POOL_EMPTY] = "the huge page pool is empty",
-        [PAGES_REASON_POPULATE] =
-            "reserved but not populated (cgroup limit, cpuset or NUMA policy)",
-        [PAGES_REASON_NOT_PERMITTED] = "not permitted",
-        [PAGES_REASON_OTHER] = "refused by the kernel",
-    };
-    return texts[reason];
+    return reasons[reason].text;
+}
+
+const char *pages_reason_name(enum pages_reason reason) {
+    return reasons[reason].name;
 }
 
 const char *pages_kind_name(enum pages_kind kind) {

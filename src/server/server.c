@@ -11,6 +11,7 @@
 #include "base/ticks.h"
 #include "cmd/table.h"
 #include "mem/account.h"
+#include "mem/advice.h"
 #include "mem/index.h"
 #include "types/list.h"
 
@@ -176,30 +177,56 @@ void server_teardown(struct server *s) {
     pages_destroy(s->pages);
 }
 
-void server_print_start(const struct server *s) {
-    struct pages_stats pages;
-    struct pages_pool pool;
-    pages_get_stats(s->pages, &pages);
-    log_notice("Goblin Core %s, pid %d, %s", GC_VERSION, (int)getpid(), account_allocator_name());
-    if (pages.asked == PAGES_PLAIN) {
-        log_notice("Arenas: chunks of %zu KiB on plain pages (--arena-hugetlb asks for huge ones)",
-                   pages.chunk_bytes >> 10);
-    } else if (pages.asked == PAGES_THP) {
-        log_notice("Arenas: chunks of %zu KiB, transparent huge pages asked",
-                   pages.chunk_bytes >> 10);
-    } else if (pages_pool_read(pages.huge_page_bytes, &pool) == ST_OK) {
-        log_notice(
-            "Arenas: chunks of %zu KiB, huge pages asked: %zu of %zu pages of %zu KiB are free",
-            pages.chunk_bytes >> 10, pool.free, pool.total, pool.page_bytes >> 10);
-        if (pool.free == 0) {
-            log_warning("The huge page pool is empty: arenas will be on plain pages until it is "
-                        "filled ('sysctl -w "
-                        "vm.nr_hugepages=N')");
-        }
-    } else {
-        log_warning("Arenas: huge pages asked, but this kernel has none of that size: plain pages "
-                    "are used");
+/* What was asked for and what there is of it: one line, and a warning when there is none. */
+static void print_pages(const char *what, const char *unit, const struct pages *pages) {
+    struct pages_stats stats;
+    struct machine machine;
+    struct advice advice;
+    pages_get_stats(pages, &stats);
+    machine_read("", &machine);
+    advice_judge(&machine, stats.asked, stats.huge_page_bytes, 1, &advice);
+    const struct machine_pool *pool = machine_pool(&machine, stats.huge_page_bytes);
+    size_t unit_kib = stats.chunk_bytes >> 10, page_kib = stats.huge_page_bytes >> 10;
+    if (stats.huge_page_bytes == 0) {
+        log_warning(
+            "%s: huge pages asked, but this kernel has none of that size: plain pages are used",
+            what);
+        return;
     }
+    if (stats.asked == PAGES_THP) {
+        log_notice(
+            "%s: %s of %zu KiB, transparent huge pages of %zu KiB asked, the kernel's setting is "
+            "'%s'",
+            what, unit, unit_kib, page_kib, machine.thp_mode);
+    } else if (pool != NULL) {
+        log_notice("%s: %s of %zu KiB, huge pages asked: %zu of %zu pages of %zu KiB are free",
+                   what, unit, unit_kib, pool->pages.free, pool->pages.total, page_kib);
+    }
+    if (advice.lacks != 0) {
+        log_warning(
+            "%s: no huge page can be had now, plain pages are used until one can (MEMORY DOCTOR "
+            "and goblin-core --check-hugepages SIZE tell what to do)",
+            what);
+    }
+}
+
+static void print_memory(const struct server *s) {
+    if (pages_asked(s->pages) == PAGES_PLAIN) {
+        log_notice("Arenas: chunks of %zu KiB on plain pages (--arena-hugetlb asks for huge ones)",
+                   pages_chunk_bytes(s->pages) >> 10);
+    } else {
+        print_pages("Arenas", "chunks", s->pages);
+    }
+    if (index_pages() == NULL) {
+        log_notice("Indexes: on plain pages (--index-hugepages asks for huge ones)");
+    } else {
+        print_pages("Indexes", "blocks", index_pages());
+    }
+}
+
+void server_print_start(const struct server *s) {
+    log_notice("Goblin Core %s, pid %d, %s", GC_VERSION, (int)getpid(), account_allocator_name());
+    print_memory(s);
     for (size_t i = 0; s->config.port != 0 && i < s->config.bind.count; i++) {
         const char *address = s->config.bind.items[i];
         bool optional = address[0] == '-';

@@ -54,6 +54,10 @@ union info_value derived_resident(const struct info_source *s) {
     return (union info_value){.u = resident(s)};
 }
 
+union info_value derived_footprint(const struct info_source *s) {
+    return (union info_value){.u = resident(s) + s->page_table_bytes};
+}
+
 union info_value derived_allocator_frag(const struct info_source *s) {
     return ratio(s->allocator_active, s->allocator_allocated);
 }

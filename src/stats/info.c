@@ -161,6 +161,16 @@ static void render_errors(struct buf *out, const struct info_source *s) {
     }
 }
 
+static void render_pools(struct buf *out, const struct info_source *s) {
+    for (size_t i = 0; i < s->pool_count; i++) {
+        const struct info_pool *p = &s->pools[i];
+        buf_printf(out,
+                   "hugetlb_pool_%" PRIu64 "kB:total=%" PRIu64 ",free=%" PRIu64 ",reserved=%" PRIu64
+                   ",surplus=%" PRIu64 "\r\n",
+                   p->page_bytes / 1024, p->total, p->free, p->reserved, p->surplus);
+    }
+}
+
 static void render_keyspace(struct buf *out, const struct info_source *s) {
     for (size_t i = 0; i < s->db_count; i++) {
         const struct info_db *db = &s->dbs[i];
@@ -184,7 +194,9 @@ static void render_section(struct buf *out, enum info_section section,
             buf_append_cstr(out, "\r\n");
         }
     }
-    if (section == INFO_COMMANDSTATS) {
+    if (section == INFO_MEMORY) {
+        render_pools(out, s);
+    } else if (section == INFO_COMMANDSTATS) {
         render_commands(out, s);
     } else if (section == INFO_LATENCYSTATS) {
         render_latencies(out, s);
@@ -222,8 +234,10 @@ static const char *kind_word(const struct info_row *row) {
     return row->type == INFO_IS_TEXT ? "text" : "gauge";
 }
 
-/* The sections whose lines are made from lists, described by hand. */
+/* Lines that are made from lists, described by hand; behind the rows where there are such. */
 static const char *const list_lines[INFO_SECTIONS] = {
+    [INFO_MEMORY] = "A line for each size of huge page that the kernel has:\n"
+                    "`hugetlb_pool_SIZEkB:total=N,free=N,reserved=N,surplus=N`, in OS pages.\n",
     [INFO_MODULES] = "Always empty: there are no modules.\n",
     [INFO_COMMANDSTATS] =
         "A line for each command that was called since start or `CONFIG RESETSTAT`:\n"
@@ -243,17 +257,19 @@ static void write_section_page(struct buf *out, enum info_section section) {
     const struct info_section_row *head = &info_section_rows[section];
     buf_printf(out, "\n## %s (`INFO %s`%s)\n\n", head->title, head->word,
                head->is_default ? "" : ", not in the default set");
-    if (list_lines[section] != NULL) {
-        buf_append_cstr(out, list_lines[section]);
-        return;
-    }
-    buf_append_cstr(out, "| line | kind | unit | meaning |\n|---|---|---|---|\n");
+    size_t rows = 0;
     for (size_t i = 0; i < info_row_count; i++) {
         const struct info_row *row = &info_rows[i];
         if (row->section == section) {
+            if (rows++ == 0) {
+                buf_append_cstr(out, "| line | kind | unit | meaning |\n|---|---|---|---|\n");
+            }
             buf_printf(out, "| `%s` | %s | %s | %s |\n", row->name, kind_word(row), row->unit,
                        row->help);
         }
+    }
+    if (list_lines[section] != NULL) {
+        buf_printf(out, "%s%s", rows != 0 ? "\n" : "", list_lines[section]);
     }
 }
 

@@ -53,6 +53,6 @@ info_derive derived_used_memory, derived_used_memory_peak, derived_peak_perc;
 info_derive derived_total_memory, derived_maxmemory, derived_resident;
 info_derive derived_allocator_frag, derived_allocator_frag_bytes;
 info_derive derived_allocator_rss, derived_allocator_rss_bytes;
-info_derive derived_frag, derived_frag_bytes, derived_loaded_perc;
+info_derive derived_frag, derived_frag_bytes, derived_loaded_perc, derived_footprint;
 
 #endif

@@ -90,6 +90,16 @@ static void sections_are_parted_by_an_empty_line(void **state) {
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
+static void each_pool_is_a_line(void **state) {
+    struct metrics m = {0};
+    const struct info_pool pools[] = {{2 << 20, 10, 9, 3, 1}, {1 << 30, 0, 0, 0, 0}};
+    struct info_source s = {.metrics = &m, .pools = pools, .pool_count = ARRAY_LEN(pools)};
+    char *text = render("memory", &s);
+    assert_line(text, "hugetlb_pool_2048kB:total=10,free=9,reserved=3,surplus=1");
+    assert_line(text, "hugetlb_pool_1048576kB:total=0,free=0,reserved=0,surplus=0");
+    free(text);
+}
+
 static void values_counters_and_ratios_are_printed(void **state) {
     struct metrics m = {
         .keyspace_hits = 7, .total_net_input_bytes = UINT64_MAX, .rdb_changes_since_last_save = 3};
@@ -104,6 +114,8 @@ static void values_counters_and_ratios_are_printed(void **state) {
         .used_memory_peak = 3 << 20,
         .vm_rss_bytes = 1 << 20,
         .hugetlb_pages_bytes = 2 << 20,
+        .page_table_bytes = 4096,
+        .arena_failures = "pool_empty=3",
         .allocator_allocated = 400,
         .allocator_active = 300,
         .maxmemory_policy = "noeviction",
@@ -128,6 +140,9 @@ static void values_counters_and_ratios_are_printed(void **state) {
         "used_memory_peak_perc:50.00%",
         "used_memory_rss:3145728",
         "resident_bytes:3145728",
+        "footprint_bytes:3149824",
+        "arena_failures:pool_empty=3",
+        "index_failures:",
         "mem_fragmentation_ratio:2.00",
         "mem_fragmentation_bytes:1572864",
         "allocator_frag_ratio:0.75",
@@ -245,6 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sections_are_asked_for_as_in_redis),
         cmocka_unit_test(sections_are_parted_by_an_empty_line),
+        cmocka_unit_test(each_pool_is_a_line),
         cmocka_unit_test(values_counters_and_ratios_are_printed),
         cmocka_unit_test(empty_sources_divide_by_nothing),
         cmocka_unit_test(lists_show_what_happened),
