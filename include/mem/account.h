@@ -6,6 +6,7 @@
 #ifndef MEM_ACCOUNT_H
 #define MEM_ACCOUNT_H
 
+#include "base/buf.h"
 #include "base/compiler.h"
 
 enum account_tag {
@@ -57,6 +58,9 @@ struct account_heap {
     size_t metadata_bytes;
 };
 void account_heap(struct account_heap *out);
+
+/* What the allocator writes about itself, pages of text. False: it keeps no statistics. */
+bool account_write_stats(struct buf *out);
 
 /* "jemalloc-5.3.0". */
 const char *account_allocator_name(void);

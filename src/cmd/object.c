@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* OBJECT and MEMORY: what is known of one key, and of the heap. */
+/* OBJECT: what is known of one key. */
 #include "cmd/args.h"
 #include "cmd/lookup.h"
 #include "handlers_priv.h"
-#include "mem/account.h"
 
 /* OBJECT looks without touching. False: there is no key, null was replied. */
 static bool find_object(struct call *call, struct entry *e) {
@@ -57,42 +56,6 @@ void object_help_command(struct call *call) {
         "    Seconds since the key was last used.",
         "REFCOUNT <key>",
         "    How many times the value is referred to; always 1.",
-        NULL};
-    args_help(call, lines);
-}
-
-void memory_usage_command(struct call *call) {
-    struct entry e;
-    for (size_t i = 3; i < call->argc; i++) {
-        int64_t samples;
-        if (!args_is(call, i, "SAMPLES") || i + 1 >= call->argc) {
-            args_syntax_error(call);
-            return;
-        }
-        if (!args_i64(call, ++i, &samples)) {
-            return;
-        }
-        if (samples < 0) {
-            args_syntax_error(call);
-            return;
-        }
-    }
-    if (find_object(call, &e)) {
-        /* exact, from the arena's own counters, so SAMPLES has nothing to choose */
-        reply_integer(&call->reply, (int64_t)entry_memory(&e));
-    }
-}
-
-void memory_purge_command(struct call *call) {
-    account_purge();
-    reply_ok(&call->reply);
-}
-
-void memory_help_command(struct call *call) {
-    static const char *const lines[] = {
-        "PURGE", "    Gives free heap pages back to the kernel.", "USAGE <key> [SAMPLES <count>]",
-        "    Bytes the key and its value take. The count is exact: every element is "
-        "in it, whatever SAMPLES says.",
         NULL};
     args_help(call, lines);
 }

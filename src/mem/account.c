@@ -70,6 +70,11 @@ void account_heap(struct account_heap *out) {
     out->active_bytes = out->resident_bytes = out->allocated_bytes;
 }
 
+bool account_write_stats(struct buf *out) {
+    (void)out;
+    return false;
+}
+
 const char *account_allocator_name(void) {
     return "libc";
 }
@@ -187,6 +192,15 @@ void account_heap(struct account_heap *out) {
     out->resident_bytes = read_stat("stats.resident") + foreign_bytes;
     out->retained_bytes = read_stat("stats.retained");
     out->metadata_bytes = read_stat("stats.metadata");
+}
+
+static void append_stats(void *out, const char *text) {
+    buf_append_cstr(out, text);
+}
+
+bool account_write_stats(struct buf *out) {
+    malloc_stats_print(append_stats, out, NULL);
+    return true;
 }
 
 const char *account_allocator_name(void) {

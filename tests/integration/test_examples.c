@@ -58,6 +58,8 @@ static const struct example server_commands[] = {
     {"SWAPDB x 0", "-ERR invalid first DB index", BOTH}, {"SWAPDB 0 x", "-ERR invalid second DB index", BOTH},
     {"FLUSHDB", "+OK", BOTH}, {"FLUSHALL ASYNC", "+OK", BOTH}, {"FLUSHALL SYNC", "+OK", BOTH}, {"FLUSHDB X", SYNTAX, BOTH},
     {"TIME", ANY, BOTH}, {"SET n 12", "+OK", BOTH}, {"SET e short", "+OK", BOTH},
+    {"MEMORY STATS", ANY, BOTH}, {"MEMORY DOCTOR", ANY, BOTH}, {"MEMORY MALLOC-STATS", ANY, BOTH}, {"MEMORY PURGE", "+OK", BOTH},
+    {"MEMORY HELP", ANY, BOTH}, {"MEMORY STATS x", ARITY("memory|stats"), BOTH}, {"MEMORY DOCTOR x", ARITY("memory|doctor"), BOTH},
     {"MEMORY USAGE n", ANY, BOTH}, {"MEMORY USAGE none", "nil", RESP2}, {"MEMORY USAGE none", "null", RESP3},
     {"OBJECT ENCODING n", "\"int\"", BOTH}, {"OBJECT ENCODING e", "\"embstr\"", BOTH},
     {"OBJECT ENCODING none", "nil", RESP2}, {"OBJECT IDLETIME n", ANY, BOTH}, {"OBJECT REFCOUNT e", ":1", BOTH},
