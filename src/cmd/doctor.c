@@ -41,6 +41,10 @@ static size_t mib(uint64_t bytes) {
     return (size_t)(bytes / MIB);
 }
 
+static double in_mib(size_t bytes) {
+    return (double)bytes / (double)MIB;
+}
+
 /* ---- the heap -------------------------------------------------------------------------------- */
 
 /* a is more than b by ratio and by OVERHEAD_BYTES. */
@@ -112,26 +116,40 @@ static void look_at_group(struct report *r) {
 /* Those that ask for the same pages share a pool, and one piece of advice. */
 struct wish {
     const char *names;
-    const struct pages_stats *first;
-    size_t bytes, huge_bytes, fallback_bytes;
+    const struct pages_stats *arena, *index; /* NULL: not of this wish */
+    const struct pages_stats *first;         /* of the two */
+    size_t bytes, fallback_bytes;
     size_t spare_bytes; /* on huge pages already taken */
 };
 
-static void add_to(struct wish *w, const struct pages_stats *p) {
-    size_t huge = p->huge_chunks * p->chunk_bytes;
+static void add(struct wish *w, const struct pages_stats *p) {
+    if (p == NULL) {
+        return;
+    }
+    size_t huge = p->huge_chunks * p->chunk_bytes, fallen = p->fallback_chunks * p->chunk_bytes;
+    size_t page = p->huge_page_bytes != 0 ? p->huge_page_bytes : p->chunk_bytes;
     w->bytes += p->chunks * p->chunk_bytes;
-    w->huge_bytes += huge;
-    w->fallback_bytes += p->fallback_chunks * p->chunk_bytes;
+    w->fallback_bytes += (fallen + page - 1) / page * page; /* no page is shared by both */
     w->spare_bytes += p->huge_mapped_bytes > huge ? p->huge_mapped_bytes - huge : 0;
+    w->first = w->first != NULL ? w->first : p;
+}
+
+static struct wish wish_of(const char *names, const struct pages_stats *arena,
+                           const struct pages_stats *index) {
+    struct wish w = {.names = names, .arena = arena, .index = index};
+    add(&w, arena);
+    add(&w, index);
+    return w;
 }
 
 static void write_share(struct report *r, const char *name, const struct pages_stats *p) {
-    size_t all = p->chunks * p->chunk_bytes, fallen = p->fallback_chunks * p->chunk_bytes;
-    if (fallen == 0) {
+    if (p == NULL || p->fallback_chunks == 0) {
         return;
     }
-    buf_printf(r->out, INDENT "%s: %zu of %zu MiB (%.0f %%) are on plain pages. Failures:", name,
-               mib(fallen), mib(all), 100 * (double)fallen / (double)all);
+    double all = in_mib(p->chunks * p->chunk_bytes),
+           fallen = in_mib(p->fallback_chunks * p->chunk_bytes);
+    buf_printf(r->out, INDENT "%s: %.1f of %.1f MiB (%.0f %%) are on plain pages. Failures:", name,
+               fallen, all, 100 * fallen / all);
     for (int i = PAGES_REASON_NONE + 1, n = 0; i < PAGES_REASONS; i++) {
         if (p->failures[i] != 0) {
             buf_printf(r->out, "%s %s (%zu)", n++ != 0 ? "," : "",
@@ -157,18 +175,22 @@ static void write_not_permitted(struct report *r, const struct pages_stats *p) {
 }
 
 static void tell_of_fallback(struct report *r, const struct wish *w) {
-    const struct memory_source *m = r->f->memory;
     struct advice a;
     advice_judge(r->f->machine, w->first->asked, w->first->asked_page_bytes, w->fallback_bytes, &a);
     buf_printf(problem(r, "Huge pages"),
                "%s asked for %s and did not get all of it; page tables take %zu KiB.\n", w->names,
                pages_kind_name(w->first->asked), (size_t)r->f->info->page_table_bytes >> 10);
-    write_share(r, "Arenas", &m->arena);
-    write_share(r, "Indexes", &m->index);
+    write_share(r, "Arenas", w->arena);
+    write_share(r, "Indexes", w->index);
     write_not_permitted(r, w->first);
     advice_write(r->f->machine, &a, INDENT, r->out);
     if (a.lacks == 0) {
-        buf_append_cstr(r->out, INDENT "There are enough huge pages now: new data gets them.\n");
+        buf_append_cstr(
+            r->out, w->first->last_reason == PAGES_REASON_POPULATE ? INDENT
+                        "By all that this process can read there are enough. A limit of a control "
+                        "group out of its sight may hold.\n"
+                                                                   : INDENT
+                        "There are enough huge pages now: new data gets them.\n");
     }
     if (!(a.lacks & ADVICE_SIZE)) {
         buf_append_cstr(r->out, INDENT
@@ -196,31 +218,27 @@ static void tell_of_end(struct report *r, const struct wish *w) {
     advice_write(r->f->machine, &more, INDENT, r->out);
 }
 
-static void look_at_wish(struct report *r, const struct wish *w) {
-    if (w->fallback_bytes != 0) {
-        tell_of_fallback(r, w);
+static void look_at_wish(struct report *r, struct wish w) {
+    if (w.fallback_bytes != 0) {
+        tell_of_fallback(r, &w);
     } else {
-        tell_of_end(r, w);
+        tell_of_end(r, &w);
     }
 }
 
 static void look_at_huge_pages(struct report *r) {
     const struct pages_stats *arena = &r->f->memory->arena, *index = &r->f->memory->index;
     bool arena_asks = arena->asked != PAGES_PLAIN, index_asks = index->asked != PAGES_PLAIN;
-    bool same = arena_asks && arena->asked == index->asked &&
-                arena->huge_page_bytes == index->huge_page_bytes;
-    if (arena_asks) {
-        struct wish w = {.names = same ? "Arenas and indexes" : "Arenas", .first = arena};
-        add_to(&w, arena);
-        if (same) {
-            add_to(&w, index);
-        }
-        look_at_wish(r, &w);
+    if (arena_asks && arena->asked == index->asked &&
+        arena->huge_page_bytes == index->huge_page_bytes) {
+        look_at_wish(r, wish_of("Arenas and indexes", arena, index));
+        return;
     }
-    if (index_asks && !same) {
-        struct wish w = {.names = "Indexes", .first = index};
-        add_to(&w, index);
-        look_at_wish(r, &w);
+    if (arena_asks) {
+        look_at_wish(r, wish_of("Arenas", arena, NULL));
+    }
+    if (index_asks) {
+        look_at_wish(r, wish_of("Indexes", NULL, index));
     }
 }
 
@@ -260,8 +278,8 @@ static void write_state(struct buf *out, const char *name, const struct pages_st
         buf_printf(out, "%s: on plain pages, as asked.\n", name);
         return;
     }
-    buf_printf(out, "%s: %zu of %zu MiB on huge pages (%s", name,
-               mib(p->huge_chunks * p->chunk_bytes), mib(p->chunks * p->chunk_bytes),
+    buf_printf(out, "%s: %.1f of %.1f MiB on huge pages (%s", name,
+               in_mib(p->huge_chunks * p->chunk_bytes), in_mib(p->chunks * p->chunk_bytes),
                pages_kind_name(p->asked));
     if (p->huge_page_bytes != 0) {
         buf_append_cstr(out, ", ");

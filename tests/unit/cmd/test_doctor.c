@@ -103,8 +103,8 @@ static void nothing_is_said_of_a_healthy_server(void **state) {
     info.anon_huge_pages_bytes = 8 * MIB;
     report();
     assert_string_equal(text, "No memory problem was found.\n"
-                              "Arenas: 100 of 100 MiB on huge pages (hugetlb, 2 MiB).\n"
-                              "Indexes: 8 of 8 MiB on huge pages (thp, 2 MiB).\n");
+                              "Arenas: 100.0 of 100.0 MiB on huge pages (hugetlb, 2 MiB).\n"
+                              "Indexes: 8.0 of 8.0 MiB on huge pages (thp, 2 MiB).\n");
 }
 
 static void ratios_of_little_memory_mean_nothing(void **state) {
@@ -125,12 +125,12 @@ static void a_share_that_fell_back_is_told_with_what_to_type(void **state) {
     report();
     says(" * Huge pages: Arenas asked for hugetlb and did not get all of it; page tables take 300 "
          "KiB.\n");
-    says("   Arenas: 40 of 100 MiB (40 %) are on plain pages. Failures: the huge page pool is "
+    says("   Arenas: 40.0 of 100.0 MiB (40 %) are on plain pages. Failures: the huge page pool is "
          "empty (3).\n");
     says("   The pool is too small by 15 page(s) of 2 MiB: 20 needed, 5 of 100 free.\n");
     says("     sysctl -w vm.nr_hugepages=115\n");
     says("SAVE and a new start");
-    says("Arenas: 60 of 100 MiB on huge pages (hugetlb, 2 MiB).\n");
+    says("Arenas: 60.0 of 100.0 MiB on huge pages (hugetlb, 2 MiB).\n");
     says_not("No memory problem");
     says_not("Indexes asked");
 }
@@ -141,9 +141,23 @@ static void arenas_and_indexes_of_one_pool_get_one_number(void **state) {
     set_free(0);
     report();
     says(" * Huge pages: Arenas and indexes asked for hugetlb");
-    says("   Indexes: 10 of 16 MiB (62 %) are on plain pages.");
+    says("   Indexes: 10.0 of 16.0 MiB (62 %) are on plain pages.");
     says("too small by 25 page(s)");
     says("vm.nr_hugepages=125");
+}
+
+static void arenas_and_indexes_of_two_kinds_are_told_apart(void **state) {
+    ask(&memory.arena, PAGES_THP, 0, 40);
+    strcpy(machine.thp_mode, "never");
+    ask(&memory.index, PAGES_HUGETLB, 6, 1);
+    memory.index.fallback_chunks = 1;
+    set_free(0);
+    report();
+    says(" * Huge pages: Arenas asked for thp");
+    says(" * Huge pages: Indexes asked for hugetlb");
+    says("   Indexes: 0.5 of 7.0 MiB");
+    says("too small by 1 page(s)");
+    assert_ptr_equal(strstr(strstr(text, "   Arenas: ") + 1, "   Arenas: "), NULL);
 }
 
 static void a_refilled_pool_is_told(void **state) {
@@ -190,6 +204,18 @@ static void transparent_pages_that_the_kernel_did_not_give_are_told(void **state
     info.anon_huge_pages_bytes = 310 * MIB;
     report();
     says("No memory problem");
+}
+
+static void a_limit_out_of_sight_is_not_called_enough(void **state) {
+    ask(&memory.arena, PAGES_HUGETLB, 60, 40);
+    memory.arena.last_reason = PAGES_REASON_POPULATE;
+    report();
+    says("A limit of a control group out of its sight may hold.");
+    says_not("new data gets them");
+    machine.pools[0].cgroup = (struct machine_limit){4 * MIB, 64 * MIB, "/cg/hugetlb.2MB.max"};
+    report();
+    says("     echo 104857600 > /cg/hugetlb.2MB.max\n");
+    says_not("out of its sight");
 }
 
 static void a_size_that_the_kernel_lacks_is_told(void **state) {
@@ -258,10 +284,12 @@ int main(void) {
         TEST(ratios_of_little_memory_mean_nothing),
         TEST(a_share_that_fell_back_is_told_with_what_to_type),
         TEST(arenas_and_indexes_of_one_pool_get_one_number),
+        TEST(arenas_and_indexes_of_two_kinds_are_told_apart),
         TEST(a_refilled_pool_is_told),
         TEST(a_pool_without_a_page_left_is_told_before_it_hurts),
         TEST(transparent_pages_that_are_off_are_told),
         TEST(transparent_pages_that_the_kernel_did_not_give_are_told),
+        TEST(a_limit_out_of_sight_is_not_called_enough),
         TEST(a_size_that_the_kernel_lacks_is_told),
         TEST(what_is_not_permitted_is_explained),
         TEST(large_page_tables_are_told_when_nothing_was_asked),
