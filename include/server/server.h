@@ -50,8 +50,13 @@ void server_teardown(struct server *s);
 /* Values built as the options say. */
 struct type_env server_type_env(const struct config *config, struct pages *pages);
 
-/* The screen at start: version, allocator, page kind asked and obtained, where it listens. */
+/* ---- screen.c ------------------------------------------------------------------------------ */
+
+/* At the start: version, allocator, pages asked for and what there is of them, where it listens. */
 void server_print_start(const struct server *s);
+
+/* Once the snapshot is loaded: how much of the huge pages asked for was had. */
+void server_print_shares(const struct server *s);
 
 /* ---- cron.c -------------------------------------------------------------------------------- */
 

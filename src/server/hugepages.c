@@ -10,8 +10,8 @@
 #define EXIT_HAD 0
 #define EXIT_LACKING 1
 #define EXIT_BAD_ARGUMENTS 2
-#define OWN_OOM_SCORE                                                                              \
-    "1000" /* should the try bring the machine in need, it is this process that goes */
+/* Should the try bring the machine in need, it is this process that goes. */
+#define OWN_OOM_SCORE "1000"
 #define INDENT "  "
 
 struct check {
@@ -31,7 +31,7 @@ struct finding {
 
 /* ---- arguments ---- */
 
-/* Also "2m" of a huge page's size is meant binary; a wish for memory follows the memory options. */
+/* SIZE in the form of memory options; what follows is the rest of a command line. */
 static bool parse_arguments(struct check *c, struct config *config, int argc, char *const *argv,
                             struct buf *error) {
     int skip = 1;
@@ -246,6 +246,23 @@ static bool answer(struct check *c, const struct finding *pools, const struct fi
     return had;
 }
 
+static void report_missing_size(struct check *c) {
+    size_t size = c->config->arena_hugetlb_size;
+    struct advice missing;
+    if (size != 0 && machine_pool(&c->machine, size) == NULL) {
+        advice_judge(&c->machine, PAGES_HUGETLB, size, 1, &missing);
+        buf_append_char(&c->out, '\n');
+        advice_write(&c->machine, &missing, "", &c->out);
+    }
+}
+
+/* Part by part, as each try takes its time. */
+static bool show(struct check *c) {
+    bool good = !c->out.failed && fwrite(c->out.ptr, 1, c->out.len, stdout) == c->out.len;
+    buf_clear(&c->out);
+    return fflush(stdout) == 0 && good;
+}
+
 int check_hugepages(struct config *config, int argc, char *const *argv) {
     static struct check c;
     static struct finding pools[MACHINE_POOLS_MAX], thp;
@@ -260,21 +277,16 @@ int check_hugepages(struct config *config, int argc, char *const *argv) {
     offer_to_oom();
     machine_read("", &c.machine);
     report_machine(&c);
+    show(&c);
     for (size_t i = 0; i < c.machine.pool_count; i++) {
         report_pool(&c, &c.machine.pools[i], &pools[i]);
+        show(&c);
     }
-    if (config->arena_hugetlb_size != 0 &&
-        machine_pool(&c.machine, config->arena_hugetlb_size) == NULL) {
-        struct advice missing;
-        advice_judge(&c.machine, PAGES_HUGETLB, config->arena_hugetlb_size, 1, &missing);
-        buf_append_char(&c.out, '\n');
-        advice_write(&c.machine, &missing, "", &c.out);
-    }
+    report_missing_size(&c);
     report_thp(&c, &thp);
     bool had = answer(&c, pools, &thp);
-    fwrite(c.out.ptr, 1, c.out.len, stdout);
-    bool failed = c.out.failed;
+    bool shown = show(&c);
     buf_deinit(&c.out);
     buf_deinit(&error);
-    return had && !failed ? EXIT_HAD : EXIT_LACKING;
+    return had && shown ? EXIT_HAD : EXIT_LACKING;
 }

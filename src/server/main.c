@@ -76,6 +76,7 @@ static int run(struct server *s, struct buf *error) {
         return s->config.logfile[0] != '\0' ? complain("", error) : EXIT_FAILURE;
     }
     if (st == ST_OK) {
+        server_print_shares(s);
         log_notice("Ready to accept connections");
         st = persist_run(s);
     }
