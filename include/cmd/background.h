@@ -26,7 +26,7 @@ struct background {
     int64_t tried_us;      /* monotonic: when the last background save began */
     int64_t took_s;        /* how long the last one took; -1: none yet */
     uint64_t copied_bytes; /* of the last one */
-    bool failed;           /* the last one, whatever its name; INFO tells */
+    bool failed;           /* the last one, whatever its name; INFO tells it or unsaved */
     bool unsaved;
 };
 

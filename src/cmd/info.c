@@ -81,7 +81,7 @@ static void fill_background(const struct cmd_context *cx, struct info_source *s)
     s->current_save_keys_processed = now.keys;
     s->current_save_keys_total = now.keys_total;
     s->rdb_bgsave_in_progress = now.pid != 0;
-    s->rdb_last_bgsave_status = b->failed ? "err" : "ok";
+    s->rdb_last_bgsave_status = b->failed || b->unsaved ? "err" : "ok";
     s->rdb_last_bgsave_time_sec = b->took_s;
     s->rdb_current_bgsave_time_sec = now.pid != 0 ? (now_us - now.started_us) / 1000000 : -1;
     s->rdb_last_cow_size = b->copied_bytes;

@@ -181,6 +181,7 @@ enum status persist_load(struct cmd_context *cx, const char *path, enum persist_
     cx->persist.loaded_expired = report.expired;
     if (persist_is_main_file(cx, bytes_from_cstr(path))) {
         cx->dbs->stats.dirty = 0;
+        cx->background.failed = cx->background.unsaved = false; /* nothing is unsaved now */
     } else {
         cx->dbs->stats.dirty += keys_before + report.keys;
     }

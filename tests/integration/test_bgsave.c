@@ -366,6 +366,69 @@ static void a_killed_child_stops_writes_until_a_save_is_good(void **state) {
     server_stop(s);
 }
 
+static void a_good_copy_does_not_make_the_status_good(void **state) {
+    (void)state;
+    static const char *const args[] = {"--save", "3600 1", NULL};
+    struct server *s;
+    struct client *c = start_with(&s, args, 1);
+    char path[128];
+    snprintf(path, sizeof(path), "%s/dump.rdb", s->dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    client_expect(c, STARTED, "BGSAVE", NULL);
+    await_end(c);
+    expect_status(c, "err");
+    client_expect(c, STARTED, "BGSAVE", "copy.rdb", NULL);
+    await_end(c);
+    assert_true(size_of(s->dir, "copy.rdb") > 0);
+    expect_status(c, "err");
+    client_expect(c, MISCONF, "SET", "a", "1", NULL);
+    assert_int_equal(rmdir(path), 0);
+    client_expect(c, STARTED, "BGSAVE", NULL);
+    await_end(c);
+    expect_status(c, "ok");
+    client_expect(c, "+OK", "SET", "a", "1", NULL);
+    client_close(c);
+    server_stop(s);
+}
+
+/* No change is left that a save point could count. */
+static void loading_the_file_again_lets_clients_write(void **state) {
+    (void)state;
+    static const char *const args[] = {"--save", "3600 1", NULL};
+    struct server *s;
+    struct client *c = start_with(&s, args, KEYS);
+    client_expect(c, "+OK", "SAVE", NULL);
+    kill_child(s, c, SIGKILL);
+    client_expect(c, MISCONF, "SET", "a", "1", NULL);
+    client_expect(c, "+OK", "LOAD", "dump.rdb", NULL);
+    expect_status(c, "ok");
+    client_expect(c, "+OK", "SET", "a", "1", NULL);
+    client_close(c);
+    server_stop(s);
+}
+
+static void a_synchronous_save_point_that_fails_is_told(void **state) {
+    (void)state;
+    static const char *const args[] = {"--save", "1 1", "--save-synchronously", "yes", NULL};
+    struct server *s;
+    struct client *c = start_with(&s, args, 0);
+    char path[128];
+    snprintf(path, sizeof(path), "%s/dump.rdb", s->dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    client_expect(c, "+OK", "SET", "a", "1", NULL);
+    for (int i = 0; !log_has(s, "Saving failed: "); i++) {
+        assert_true(i < 1000);
+        usleep(10000);
+    }
+    client_expect(c, MISCONF, "SET", "a", "1", NULL);
+    expect_status(c, "err");
+    assert_int_equal(rmdir(path), 0);
+    client_expect(c, "+OK", "SAVE", NULL);
+    expect_status(c, "ok");
+    client_close(c);
+    server_stop(s);
+}
+
 static void a_full_disk_costs_nothing_and_the_save_points_try_again(void **state) {
     (void)state;
     char dir[] = "/tmp/goblin-full-XXXXXX", path[64];
@@ -571,6 +634,9 @@ int main(void) {
         cmocka_unit_test(debug_reload_ends_it),
         cmocka_unit_test(shutdown_ends_it),
         cmocka_unit_test(a_killed_child_stops_writes_until_a_save_is_good),
+        cmocka_unit_test(a_good_copy_does_not_make_the_status_good),
+        cmocka_unit_test(loading_the_file_again_lets_clients_write),
+        cmocka_unit_test(a_synchronous_save_point_that_fails_is_told),
         cmocka_unit_test(a_full_disk_costs_nothing_and_the_save_points_try_again),
         cmocka_unit_test(a_save_point_saves_after_so_many_changes),
         cmocka_unit_test(reserved_huge_pages_refuse_a_fork_and_name_save),
