@@ -8,8 +8,8 @@ Both servers hold the same strings. In turns each saves with BGSAVE while one co
 GETs of random keys, then as many SETs among them. Options behind -- go to SERVER. Run as root the server and this
 client have real-time priority meanwhile, so that other work on the machine does not hold them up; the child has not.
 Printed: median, 99.9 % and worst wait during the save and for a while before it, how long BGSAVE itself took to answer
-(the fork), how long the save took, memory copied on write, and the peak: resident memory of the server and what was
-copied. Only the Python standard library is used.
+(the fork), what is on transparent huge pages before and after, how long the save took, memory copied on write, and the
+peak: resident memory of the server and what was copied. Only the Python standard library is used.
 """
 import argparse
 import os
@@ -18,6 +18,7 @@ import shutil
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -67,6 +68,11 @@ class Server:
         with open(f"/proc/{self.pid}/status") as f:
             return sum(int(line.split()[1]) * 1024 for line in f if line.startswith(("VmRSS:", "HugetlbPages:")))
 
+    def huge(self):
+        """Bytes on transparent huge pages."""
+        with open(f"/proc/{self.pid}/smaps_rollup") as f:
+            return sum(int(line.split()[1]) * 1024 for line in f if line.startswith("AnonHugePages:"))
+
     def real_time(self, on):
         policy, priority = (os.SCHED_RR | os.SCHED_RESET_ON_FORK, 1) if on else (os.SCHED_OTHER, 0)
         for pid in (self.pid, 0):
@@ -105,6 +111,7 @@ def child_lives(server):
 def one_save(server, requests):
     until = time.perf_counter() + 1
     quiet = waits(server, requests, lambda: time.perf_counter() < until)
+    huge = server.huge()
     begin = time.perf_counter()
     server.command(b"BGSAVE")
     answered = time.perf_counter() - begin
@@ -118,7 +125,7 @@ def one_save(server, requests):
     return {"quiet p99.9, us": at(quiet, 0.999), "quiet max, us": quiet[-1],
             "p50, us": at(busy, 0.5), "p99, us": at(busy, 0.99), "p99.9, us": at(busy, 0.999), "max, us": busy[-1],
             "requests": len(busy), "BGSAVE answered, ms": answered * 1000, "fork, ms": int(fork_us) / 1000,
-            "save, s": took, "copied, MB": int(copied) / 1e6, "peak, MB": (server.rss() + int(copied)) / 1e6}
+            "on huge pages before, MB": huge / 1e6, "and after, MB": server.huge() / 1e6, "save, s": took, "copied, MB": int(copied) / 1e6, "peak, MB": (server.rss() + int(copied)) / 1e6}
 
 
 def main():
@@ -129,8 +136,9 @@ def main():
     parser.add_argument("--value-bytes", type=int, default=200)
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--no-real-time", action="store_true")
-    parser.add_argument("options", nargs="*", help="of SERVER, behind --")
-    arguments = parser.parse_args()
+    parser.usage = parser.format_usage()[len("usage: "):].strip() + " [-- OPTION ...]"
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    arguments, options = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1:]
 
     rng = random.Random(1)
     value, other = b"v" * arguments.value_bytes, b"w" * arguments.value_bytes
@@ -138,7 +146,7 @@ def main():
     reads = [encode(b"GET", n) for n in names]
     half = [encode(b"SET", n, other) if i % 2 else encode(b"GET", n) for i, n in enumerate(names)]
 
-    commands = [("Goblin Core", [arguments.server] + arguments.options)]
+    commands = [("Goblin Core", [arguments.server] + options)]
     if arguments.peer:
         commands.append(("redis-server", [arguments.peer]))
     servers = [Server(name, command) for name, command in commands]
