@@ -22,16 +22,19 @@ not suffer.
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 
-from gcbench import arms, huge_report, plot
+from gcbench import arms, huge_markdown, huge_report, plot
 from gcbench.huge_run import Bench, LoadgenClient
 from gcbench.loadgen import Loadgen, find_loadgen
 from gcbench.python_client import PythonClient
 from gcbench.server import stop_all
+from gcbench.stats import PROBE_BATCHES
 from gcbench.system import (BenchError, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NO_HUGE, EXIT_OK, EXIT_PARTIAL, EXIT_USAGE,
                             choose_cpus, machine, must_be_writable, say)
 from gcbench.workloads import WORKLOADS
@@ -60,9 +63,9 @@ def positive_list(text):
     return [positive(x) for x in text.split(",")]
 
 
-def names_of(known):
+def names_of(known, all_of=None):
     def parse(text):
-        names = list(dict.fromkeys(known if text == "all" else text.split(",")))
+        names = list(dict.fromkeys((all_of or known) if text == "all" else text.split(",")))
         if not set(names) <= set(known):
             raise argparse.ArgumentTypeError(f"some of {', '.join(known)}, separated by commas, or all")
         return names
@@ -83,9 +86,11 @@ def parse_args():
     p = argparse.ArgumentParser(description=__doc__, epilog=EXIT_CODES,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("server", metavar="SERVER", help="the server binary, e.g. ./build-release/goblin-core")
-    p.add_argument("--arms", type=names_of(arms.NAMES), default=arms.DEFAULT.split(","), metavar="A[,A...]",
-                   help=f"{', '.join(arms.NAMES)}, or all; differences are to the first (default {arms.DEFAULT}). One "
-                        "that this machine cannot do is left out, with the reason")
+    p.add_argument("--arms", type=names_of(arms.NAMES, arms.ALL), default=arms.DEFAULT.split(","),
+                   metavar="A[,A...]",
+                   help=f"{', '.join(arms.ALL)}, or all of these; control is a second plain server, to see what equal "
+                        f"ones differ by. Differences are to the first (default {arms.DEFAULT}). One that this machine "
+                        "cannot do is left out, with the reason")
     p.add_argument("--workloads", type=names_of(list(WORKLOADS)), default=["hget"], metavar="W[,W...]",
                    help="see below, or all; one block of the table for each (default hget)")
     p.add_argument("--fields", type=positive, default=8_000_000,
@@ -105,10 +110,12 @@ def parse_args():
     p.add_argument("--p99-us", type=positive, metavar="N",
                    help="also find the highest rate, in an open loop with latency counted from the time meant, at "
                         "which p99 is at most N microseconds; once a round")
-    p.add_argument("--p99-seconds", type=at_least(0.1, float), default=1.0,
-                   help="length of one probe of that search (default %(default)s)")
+    p.add_argument("--p99-seconds", type=at_least(0.1, float), default=2.0,
+                   help=f"least length of one probe of that search, which is longer where {PROBE_BATCHES} batches take "
+                        "longer (default %(default)s)")
     p.add_argument("--seed", type=at_least(0, int), default=1, help="of the random requests (default %(default)s)")
-    p.add_argument("--hash-chunk-bytes", type=positive, metavar="N", help="passed to all servers")
+    p.add_argument("--server-args", type=shlex.split, default=[], metavar="WORDS",
+                   help="more options for all servers; '--prefetch no' shows what prefetching hides")
     p.add_argument("--python-client", action="store_true", help="requests from this script instead of loadgen")
     p.add_argument("--loadgen", metavar="PATH", help="(default: benchmarks/loadgen beside the server)")
     p.add_argument("--server-cpu", type=at_least(0, int), metavar="N", help="CPU of all servers (default: the first)")
@@ -116,6 +123,7 @@ def parse_args():
     p.add_argument("--allow-fallback", action="store_true", help="go on, and exit with 0, without huge pages")
     p.add_argument("--json", metavar="FILE", help="write everything measured to this file")
     p.add_argument("--plot", metavar="DIR", help="draw SVG plots into this folder (needs gnuplot)")
+    p.add_argument("--md", metavar="FILE", help="write tables, readings and links to the plots as a Markdown page")
     args = p.parse_args()
     args.large_fields = args.large_fields or max(1, args.fields // 4)
     args.rounds = min(args.rounds, args.trials)
@@ -134,6 +142,8 @@ def check_paths(args):
         raise BenchError(f"{args.server} is not an executable file", EXIT_USAGE)
     if args.json:
         must_be_writable("--json", args.json)
+    if args.md:
+        must_be_writable("--md", args.md)
     if args.plot:
         plot.must_have_gnuplot(args.plot)
     args.server = os.path.abspath(args.server)
@@ -149,13 +159,29 @@ def report(args, result):
     """Everything that is kept, whole: what was measured is written before plots are tried."""
     huge_report.summarize(result)
     say.line()
-    print(huge_report.table(args, result).lstrip("\n"), flush=True)
+    print(huge_report.table(result).lstrip("\n"), flush=True)
     if args.json:
         with open(args.json, "w") as f:
             json.dump(result, f, indent=1)
             f.write("\n")
-    if args.plot:
-        print("plots in " + args.plot + ": " + ", ".join(huge_report.plots(args.plot, result)), flush=True)
+    plots = huge_report.plots(args.plot, result) if args.plot else []
+    if plots:
+        print("plots in " + args.plot + ": " + ", ".join(plots), flush=True)
+    if args.md:
+        huge_markdown.page(os.path.abspath(args.md), result, shlex.join(sys.argv), args.json,
+                           args.plot and os.path.abspath(args.plot), plots)
+
+
+def version(server):
+    """What the binary calls itself."""
+    try:
+        run = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return os.path.basename(server)
+    return run.stdout.strip() or os.path.basename(server)
+
+
+NOT_MEASURED = ("server", "loadgen", "json", "plot", "md")  # paths
 
 
 def main():
@@ -172,8 +198,9 @@ def main():
             client = LoadgenClient(Loadgen(find_loadgen(args.server, args.loadgen), cpus[1]), args)
         base = tempfile.mkdtemp(prefix="tlb-arena-")
         bench = Bench(args, client, cpus, base)
-        bench.result |= {"machine": machine(), "client": "python" if args.python_client else "loadgen",
-                         "options": {k: v for k, v in vars(args).items() if k not in ("server", "loadgen", "json", "plot")},
+        bench.result |= {"machine": machine(), "server": version(args.server),
+                         "client": "python" if args.python_client else "loadgen",
+                         "options": {k: v for k, v in vars(args).items() if k not in NOT_MEASURED},
                          "server_cpu": cpus[0], "client_cpu": cpus[1]}
         result = bench.measure()
         report(args, result)

@@ -7,11 +7,12 @@ GIB = 1 << 30
 HUGE_ENOUGH = 0.90  # of the arena: below it the run is called partial
 HUGE_NONE = 0.10    # of the arena: below it there is nothing to compare
 
-BASES = {"plain": [], "thp": ["--arena-thp"],
+BASES = {"plain": [], "control": [], "thp": ["--arena-thp"],
          "huge2m": ["--arena-hugetlb", "--arena-hugetlb-size", "2m"],
          "huge1g": ["--arena-hugetlb", "--arena-hugetlb-size", "1g"]}
 DEFAULT = "plain,huge2m,huge2m+index"
-NAMES = [base + more for base in BASES for more in ("", "+index")]
+NAMES = [base + more for base in BASES for more in ("", "+index") if base + more != "control+index"]
+ALL = [name for name in NAMES if name != "control"]  # control: a second plain server, what equal ones differ by
 
 
 class Arm:
@@ -29,15 +30,19 @@ class Arm:
         return {"huge2m": 2 * MIB, "huge1g": GIB}.get(self.base, 0)
 
     @property
+    def arena_huge(self):
+        return bool(BASES[self.base])
+
+    @property
     def huge(self):
-        return self.base != "plain" or self.index
+        return self.arena_huge or self.index
 
     def pages_needed(self, arena_bytes, index_bytes):
         """{page size: count} taken from the pools, with room for the chunk being filled and for headers."""
         need = {}
         if self.page:
             count = -(-arena_bytes // self.page)
-            need[self.page] = count + (4 + count // 50 if self.page < GIB else 1)
+            need[self.page] = count + (4 + count // 50 if self.page < GIB else 0)
         if self.index and self.base != "thp":
             page = default_huge_page()
             count = -(-index_bytes // page)
@@ -83,7 +88,7 @@ def obtained(arm, server):
 
 def least_share(arm, got):
     """The smaller of the shares that the arm asked for; None when the data has neither."""
-    asked = [got["arena_share"]] if arm.base != "plain" else []
+    asked = [got["arena_share"]] if arm.arena_huge else []
     asked += [got["index_share"]] if arm.index else []
     known = [s for s in asked if s is not None]
     return min(known) if known else None

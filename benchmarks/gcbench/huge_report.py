@@ -6,8 +6,13 @@ import statistics
 
 from . import plot
 from .arms import HUGE_ENOUGH, Arm, least_share
-from .stats import LUCK, agrees, paired, pooled_user_ns, relative_spread, spread
+from .stats import LUCK, paired, pooled_user_ns, relative_spread, spread, verdict
 from .system import machine_line, mib
+from .workloads import WORKLOADS
+
+RATE_RESOLUTION = 0.05  # stats.RateSearch's
+SIGMAS = 3  # of sampled user time: a page has many cells, so that two would be passed by chance in some
+BUSY = 0.9  # of a CPU: below it nobody was the limit
 
 METRICS = (
     ("ops", "ops/s", lambda r: r["ops_per_sec"]),
@@ -60,8 +65,9 @@ def add_p99(out, rates):
         base = [r["rate"] for r in rates if (r["workload"], r["pipeline"], r["arm"]) ==
                 (out["workload"], out["pipeline"], out["base"])]
         if mine:
-            figures["p99_rate"] = {**spread([r["rate"] for r in mine]),
-                                   "delta": paired([r["rate"] for r in mine], base),
+            figures["p99_rate"] = {**spread([r["rate"] for r in mine]), "floor": mine[0]["floor"],
+                                   "searches": len(mine), "delta": paired([r["rate"] for r in mine], base),
+                                   "resolved": all(r["resolved"] for r in mine),
                                    "client_was_limit": any(r["client_was_limit"] for r in mine)}
 
 
@@ -91,45 +97,101 @@ def worst_share(result):
 # ---- words --------------------------------------------------------------------------------------
 
 
-def judge(what, delta, better, trials, arm):
-    """One clause: which way a figure went and whether the trials agree on it."""
-    word = "more" if delta["median"] > 0 else "less"
-    text = f"{abs(delta['median']):.1%} {word} {what} with {arm}"
-    if trials < 3:
-        return f"{text}, but {trials} trial(s) cannot tell that from noise"
-    if delta["min"] <= 0 <= delta["max"]:
-        return f"no difference in {what} with {arm} beyond the noise ({delta['min']:+.1%} to {delta['max']:+.1%})"
-    if abs(delta["median"]) < LUCK:
-        return f"{text}, but two equal servers can differ by as much"
-    return f"{text}, in every one of {trials} trials ({'better' if delta['median'] * better > 0 else 'worse'})"
+def luck(c):
+    """By how much two equal servers differ: what is known, or more when a second plain server shows it."""
+    control = c["arms"].get("control")
+    return max(LUCK, abs(control["cpu"]["delta"]["median"]) if control and c["base"] == "plain" else 0.0)
+
+
+def others(c):
+    return [n for n in c["arms"] if n != c["base"]]
+
+
+def tested(c):
+    """The arms of which something may be claimed."""
+    return [n for n in others(c) if n != "control"]
+
+
+def verdicts(c, metric):
+    """{arm: what its difference in a metric may be called}."""
+    return {n: verdict(c["arms"][n][metric]["delta"], c["trials"], luck(c)) for n in others(c)}
+
+
+def range_of(delta):
+    return f"{delta['min']:+.1%} to {delta['max']:+.1%}"
+
+
+def differences(c, metric, what):
+    """One sentence: which arms differ in a metric, by how much, and which cannot be told apart."""
+    said, found = {}, verdicts(c, metric)
+    for name in tested(c):
+        said.setdefault(found[name], []).append((name, c["arms"][name][metric]["delta"]))
+    if "few" in said:
+        return (f"{what}: " + ", ".join(f"{d['median']:+.1%} with {n}" for n, d in said["few"])
+                + f"; {c['trials']} trial{'s' * (c['trials'] > 1)} cannot tell that from noise.")
+    parts = []
+    if "sure" in said:
+        word = lambda d: f"{abs(d['median']):.1%} {'more' if d['median'] > 0 else 'less'}"
+        parts.append(", ".join(f"{word(d)} with {n} ({range_of(d)})"
+                               for n, d in sorted(said["sure"], key=lambda x: x[1]["median"])))
+    if "luck" in said:
+        parts.append("no more than two equal servers can differ by with "
+                     + ", ".join(f"{n} ({d['median']:+.1%})" for n, d in said["luck"]))
+    if "noise" in said:
+        parts.append("no difference beyond the noise with "
+                     + ", ".join(f"{n} ({range_of(d)})" for n, d in said["noise"]))
+    return f"{what}: " + "; ".join(parts) + "."
+
+
+def control_clause(c):
+    d, found = c["arms"]["control"]["cpu"]["delta"], verdicts(c, "cpu")["control"]
+    return (f"The second plain server took {d['median']:+.1%} of server CPU an operation ({range_of(d)}) with nothing "
+            "different but its place in memory" + (", within the noise." if found == "noise" else "."))
 
 
 def user_delta(base, other):
-    """(difference of user time, its error) between two arms."""
+    """(difference of user time between two arms, its standard error)."""
     if not base["user_ns"]:
         return 0.0, 1.0
-    return other["user_ns"] / base["user_ns"] - 1, (base["user_error"] ** 2 + other["user_error"] ** 2) ** 0.5
+    ratio = other["user_ns"] / base["user_ns"]
+    return ratio - 1, max(ratio, 0.1) * (base["user_error"] ** 2 + other["user_error"] ** 2) ** 0.5
 
 
-def user_clause(c, result):
+def user_clause(c):
     """How much of the user time the arena's page walks were, and how much the index's."""
-    base, names = c["arms"][c["base"]], list(c["arms"])
-    parts = []
-    for name in names[1:]:
+    base, sure, unsure = c["arms"][c["base"]], [], []
+    for name in tested(c):
         arm = Arm(name)
         d, error = user_delta(base, c["arms"][name])
-        if abs(d) <= 2 * error:
-            parts.append(f"{name}: no difference in user time beyond its sampling error (2 x {error:.1%})")
+        if abs(d) <= max(SIGMAS * error, luck(c)):
+            unsure.append(f"{name} ({d:+.0%} +- {SIGMAS * error:.0%})")
             continue
-        text = f"{name}: {d:+.1%} user time (+- {error:.1%})"
+        text = f"{d:+.1%} (+- {SIGMAS * error:.1%}) with {name}"
         alone = c["arms"].get(arm.base)
-        if arm.index and alone and arm.base != c["base"]:
+        if arm.index and alone and arm.arena_huge:
             a, arena_error = user_delta(base, alone)
-            both = (error ** 2 + arena_error ** 2) ** 0.5
-            if abs(d - a) > 2 * both and d < 0:
-                text += f", of which the arena {a:+.1%} and the index {d - a:+.1%}"
-        parts.append(text)
-    return "; ".join(parts)
+            if abs(d - a) > SIGMAS * (error ** 2 + arena_error ** 2) ** 0.5 and d < 0:
+                text += f", the arena's part of it {a:+.1%} and the index's {d - a:+.1%}"
+        sure.append(text)
+    parts = ["; ".join(sure)] * bool(sure)
+    if unsure:
+        parts.append("no difference beyond the error of sampling it, or beyond luck, with " + ", ".join(unsure))
+    return "User time an operation, where page walks for the data are: " + "; ".join(parts) + "."
+
+
+def p99_clause(c, bound):
+    rate = lambda a: f"{a['median']:,.0f}" if a["median"] else f"not even {a['floor']:,.0f}"
+    words = []
+    for name, a in c["arms"].items():
+        found = a.get("p99_rate")
+        if found:
+            d = found["delta"]
+            apart = name != c["base"] and (d["min"] > RATE_RESOLUTION or d["max"] < -RATE_RESOLUTION)
+            words.append(f"{name} {rate(found)}" + (f" ({d['median']:+.0%})" if apart else "")
+                         + ("" if found["resolved"] else " (search not finished)"))
+    searches = max(a["p99_rate"]["searches"] for a in c["arms"].values() if "p99_rate" in a)
+    return (f"Highest rate a second with p99 <= {bound} us: " + ", ".join(words) + f"; {searches} "
+            f"search{'es' * (searches > 1)} to {RATE_RESOLUTION:.0%}, smaller differences are none.")
 
 
 def coverage_clause(c, result, dataset):
@@ -139,7 +201,7 @@ def coverage_clause(c, result, dataset):
         for name, got in r["obtained"].items():
             arm = Arm(name)
             if arm.huge and name in c["arms"]:
-                asked = [("arena", arm.base != "plain"), ("index", arm.index)]
+                asked = [("arena", arm.arena_huge), ("index", arm.index)]
                 shares = [f"{k} {got[k + '_share']:.0%}" for k, yes in asked
                           if yes and got[k + "_share"] is not None]
                 words.append(f"{name} {', '.join(shares) or 'nothing to cover'}")
@@ -148,30 +210,47 @@ def coverage_clause(c, result, dataset):
 
 def reading(c, result):
     """What may honestly be read from one block of the table, as sentences."""
-    from .workloads import WORKLOADS
-    base, trials, others = c["arms"][c["base"]], c["trials"], list(c["arms"])[1:]
-    lines = []
-    if others:
-        best = max(others, key=lambda n: -c["arms"][n]["cpu"]["delta"]["median"])
-        lines.append(judge("ops/s", c["arms"][best]["ops"]["delta"], +1, trials, best).capitalize() + "; "
-                     + judge("server CPU an operation", c["arms"][best]["cpu"]["delta"], -1, trials, best) + ".")
-    lines.append(f"Of {base['cpu']['median']:,.0f} ns of server CPU an operation with {c['base']}, "
-                 f"{base['kernel_share']:.0%} were the kernel's, which huge pages do not touch: no arm can save more "
-                 f"than the other {1 - base['kernel_share']:.0%}.")
-    if others:
-        lines.append("Bound to memory by: " + user_clause(c, result) + ".")
+    base, lines = c["arms"][c["base"]], []
+    if tested(c):
+        lines.append(differences(c, "cpu", "Server CPU an operation"))
+        if all(busy(a) for a in c["arms"].values()):
+            lines.append(differences(c, "ops", "Operations a second"))
+    if "control" in others(c):
+        lines.append(control_clause(c))
+    lines.append(f"Of {base['cpu']['median']:,.0f} ns of server CPU an operation with {c['base']}, about "
+                 f"{base['kernel_share']:.0%} were the kernel's (network, mostly), where huge pages of the data do "
+                 f"little; they act on the other {1 - base['kernel_share']:.0%}.")
+    if tested(c):
+        lines.append(user_clause(c))
         lines.append("On huge pages were: " + coverage_clause(c, result, WORKLOADS[c["workload"]].dataset) + ".")
-    lines.append(f"Spread of ops/s between trials: {max(a['ops']['spread'] for a in c['arms'].values()):.0%}.")
-    limited = [n for n, a in c["arms"].items() if a["client_share"] > 0.9 and a["server_share"] < 0.95]
+    if "p99_rate" in base:
+        lines.append(p99_clause(c, result["options"]["p99_us"]))
+    lines.append(f"Spread between trials: {max(a['ops']['spread'] for a in c['arms'].values()):.0%} of ops/s, "
+                 f"{max(a['cpu']['spread'] for a in c['arms'].values()):.0%} of CPU an operation.")
+    return lines + limits(c)
+
+
+def busy(a):
+    """One of the two sides was the limit, so that ops/s says something."""
+    return max(a["server_share"], a["client_share"]) > BUSY
+
+
+def limits(c):
+    """What held the figures back besides the pages."""
+    base, lines = c["arms"][c["base"]], []
+    limited = [n for n, a in c["arms"].items() if a["client_share"] > BUSY and a["server_share"] < 0.95]
+    share = f"server {base['server_share']:.0%} of a CPU, client {base['client_share']:.0%}"
+    foreign = max(a["foreign_cores"] for a in c["arms"].values())
     if limited:
         lines.append(f"The client was the limit with {', '.join(limited)}: ops/s understates the difference, CPU an "
                      "operation does not.")
+    elif not all(busy(a) for a in c["arms"].values()):
+        lines.append(f"Neither side was busy all the time ({share}): nothing is read from ops/s, CPU an operation "
+                     "still counts.")
     else:
-        lines.append(f"The client was not the limit (server {base['server_share']:.0%} of a CPU, client "
-                     f"{base['client_share']:.0%}).")
+        lines.append(f"The client was not the limit ({share}).")
     if any(a.get("p99_rate", {}).get("client_was_limit") for a in c["arms"].values()):
         lines.append("At the highest rates the client was late itself: the server could have held more.")
-    foreign = max(a["foreign_cores"] for a in c["arms"].values())
     if foreign > 0.2:
         lines.append(f"Other work took up to {foreign:.1f} CPUs meanwhile: on a quieter machine the spread would be "
                      "smaller.")
@@ -193,7 +272,8 @@ def change(delta):
     return f"{delta['median']:+.1%} [{delta['min']:+.1%} .. {delta['max']:+.1%}]"
 
 
-def memory_block(result, dataset):
+def memory_rows(result, dataset):
+    """(head, rows) of what each arm's server occupies."""
     rounds = [r for r in result["rounds"] if r["dataset"] == dataset]
     last, arms = rounds[-1], [a for a in result["arms"] if a in rounds[-1]["memory"]]
     base = last["memory"][arms[0]]["true_resident_bytes"]
@@ -201,26 +281,34 @@ def memory_block(result, dataset):
     for name in arms:
         m, pte = last["memory"][name], last["pte"][name]
         load = statistics.median(r["load"][name]["seconds"] for r in rounds)
-        taken = ", ".join(f"{n} x {mib(int(p))}" for p, n in last["pool_pages_taken"][name].items() if n)
+        taken = ", ".join(f"{n} x {mib(int(p))}" for p, n in last["pool_pages_taken"][name].items() if n > 0)
         rows.append([name, mib(m["vmrss_bytes"]), mib(m["hugetlb_bytes"]), mib(m["thp_bytes"]),
                      mib(m["true_resident_bytes"]), f"{m['true_resident_bytes'] / base - 1:+.1%}",
                      f"{m['true_resident_bytes'] / last['count']:.1f}", f"{pte['p95_bytes'] / 1024:,.0f}",
                      f"{load:.1f}", f"{last['load'][name]['cost']['minor_faults']:,}", taken or "-"])
-    head = ["", "VmRSS", "HugetlbPages", "AnonHuge", "true resident", "delta", "B each", "VmPTE p95 KiB", "load s",
-            "load faults", "pool pages taken"]
-    lines = ["", f"{dataset}: {last['count']:,} elements, values of {last['value_bytes']} bytes "
-                 f"(true resident = VmRSS + HugetlbPages)"] + grid(head, rows)
-    return lines + [f"  file cache (Cached): {mib(last['cached_before'])} before, {mib(last['cached'])} with all loaded"]
+    return ["", "VmRSS", "HugetlbPages", "AnonHuge", "true resident", "delta", "B each", "VmPTE p95 KiB", "load s",
+            "load faults", "pool pages taken"], rows
 
 
-def trial_block(c, p99_us):
+def memory_title(result, dataset):
+    last = [r for r in result["rounds"] if r["dataset"] == dataset][-1]
+    return f"{dataset}: {last['count']:,} elements, values of {last['value_bytes']} bytes"
+
+
+def cache_line(result, dataset):
+    last = [r for r in result["rounds"] if r["dataset"] == dataset][-1]
+    return f"file cache (Cached): {mib(last['cached_before'])} before, {mib(last['cached'])} with all loaded"
+
+
+def trial_rows(c, p99_us):
+    """(head, rows) of one workload at one pipeline."""
     rows = []
     for name, a in c["arms"].items():
         first = name == c["base"]
         d, error = user_delta(c["arms"][c["base"]], a)
         row = [name, f"{a['ops']['median']:,.0f}", "" if first else change(a["ops"]["delta"]),
                f"{a['cpu']['median']:,.0f}", "" if first else change(a["cpu"]["delta"]),
-               f"{a['user_ns']:,.0f}", "" if first else f"{d:+.1%} +-{error:.1%}",
+               f"{a['user_ns']:,.0f}", "" if first else f"{d:+.1%} +-{SIGMAS * error:.1%}",
                *(f"{a[k]['median']:,.0f}" for k in ("p50", "p99", "p999")),
                f"{a['server_share']:.0%}/{a['client_share']:.0%}"]
         if p99_us:
@@ -228,11 +316,26 @@ def trial_block(c, p99_us):
             row += [f"{rate['median']:,.0f}" if rate else "-", change(rate["delta"]) if rate and not first else ""]
         rows.append(row)
     head = ["", "ops/s", "", "CPU ns/op", "", "user ns", "", "p50 us", "p99", "p99.9", "srv/cli CPU"]
-    if p99_us:
-        head += [f"rate p99<={p99_us}us", ""]
-    lines = ["", f"{c['workload']}, pipeline {c['pipeline']}, {c['connections']} connections   (medians of "
-                 f"{c['trials']} trials; difference to {c['base']} by trial: median [min .. max]; latency of a batch)"]
-    return lines + grid(head, rows) + ["  => " + line for line in c["reading"]]
+    return head + [f"rate p99<={p99_us}us", ""] * bool(p99_us), rows
+
+
+def trial_title(c):
+    return f"{c['workload']}, pipeline {c['pipeline']}, {c['connections']} connections"
+
+
+def overview_rows(result):
+    """(head, rows): server CPU an operation against the first arm, all cells; a star where it is more than noise."""
+    rows = []
+    for c in result["summary"]:
+        found = verdicts(c, "cpu")
+        rows.append([f"{c['workload']} P{c['pipeline']}", f"{c['arms'][c['base']]['cpu']['median']:,.0f} ns"]
+                    + [f"{c['arms'][n]['cpu']['delta']['median']:+.1%}{'*' if found[n] == 'sure' else ' '}"
+                       for n in others(c)])
+    return ["", result["arms"][0], *result["arms"][1:]], rows
+
+
+OVERVIEW = ("Server CPU an operation, and how it differs (median over trials; * where trials agree, the 99 % interval "
+            "leaves out 0 and it is more than equal servers differ by):")
 
 
 def headline(result):
@@ -258,34 +361,54 @@ def headline(result):
 def kernel_block(result):
     lines = [""]
     if result["dtlb"] == "counted":
-        rows = [[f"{c['workload']} P{c['pipeline']}"] + [f"{a['dtlb_misses_per_op']:.2f}" for a in c["arms"].values()]
-                for c in result["summary"]]
-        lines += ["dTLB load misses an operation"] + grid(["", *result["arms"]], rows)
+        lines += ["dTLB load misses an operation"] + grid(*dtlb_rows(result))
     else:
         lines.append(f"dTLB load misses: not counted ({result['dtlb']})")
+    head, rows = pressure_rows(result)
+    if rows:
+        lines += ["pressure stalls of the whole machine during trials, ms (PSI)"] + grid(head, rows)
+    else:
+        lines.append("pressure stalls: this kernel has no PSI (/proc/pressure)")
+    return lines
+
+
+def dtlb_rows(result):
+    return ["", *result["arms"]], [
+        [f"{c['workload']} P{c['pipeline']}"] + [f"{a['dtlb_misses_per_op']:.2f}" for a in c["arms"].values()]
+        for c in result["summary"]]
+
+
+def pressure_rows(result):
     pressed = {arm: {} for arm in result["arms"]}
     for c in result["summary"]:
         for arm, a in c["arms"].items():
             for k, v in a["pressure_us"].items():
                 pressed[arm][k] = pressed[arm].get(k, 0) + v
     keys = sorted({k for p in pressed.values() for k in p})
-    if keys:
-        rows = [[arm] + [f"{p.get(k, 0) / 1000:,.0f}" for k in keys] for arm, p in pressed.items()]
-        lines += ["pressure stalls of the whole machine during trials, ms (PSI)"] + grid(["", *keys], rows)
-    else:
-        lines.append("pressure stalls: this kernel has no PSI (/proc/pressure)")
-    return lines
+    rows = [[arm] + [f"{p.get(k, 0) / 1000:,.0f}" for k in keys] for arm, p in pressed.items()]
+    return ["", *(k.removesuffix("_us").replace("_", " ") for k in keys)], rows if keys else []
 
 
-def table(args, result):
-    lines = ["", machine_line(result["machine"]),
-             f"{args.trials} trials of {args.seconds:g} s on {args.rounds} set{'s' * (args.rounds > 1)} of servers; "
-             f"client: {result['client']}"] + headline(result)
+def what_ran(result):
+    o = result["options"]
+    return (f"{o['trials']} trials of {o['seconds']:g} s on {o['rounds']} set{'s' * (o['rounds'] > 1)} of servers"
+            + (f", all with {' '.join(o['server_args'])}" if o["server_args"] else "")
+            + f"; client: {result['client']}; {result['server']}")
+
+
+def table(result):
+    lines = ["", machine_line(result["machine"]), what_ran(result)] + headline(result)
     for dataset in dict.fromkeys(r["dataset"] for r in result["rounds"]):
-        lines += memory_block(result, dataset)
+        lines += ["", memory_title(result, dataset) + " (true resident = VmRSS + HugetlbPages)"]
+        lines += grid(*memory_rows(result, dataset)) + ["  " + cache_line(result, dataset)]
     for c in result["summary"]:
-        lines += trial_block(c, args.p99_us)
-    return "\n".join(lines + kernel_block(result))
+        lines += ["", f"{trial_title(c)}   (medians of {c['trials']} trials; difference to {c['base']} by trial: median "
+                      "[min .. max]; latency of a batch)"]
+        lines += grid(*trial_rows(c, result["options"]["p99_us"])) + ["  => " + line for line in c["reading"]]
+    lines += kernel_block(result)
+    if len(result["summary"]) > 1 and len(result["arms"]) > 1:
+        lines += ["", OVERVIEW] + grid(*overview_rows(result))
+    return "\n".join(lines)
 
 
 # ---- plots --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import time
 from .arms import HUGE_NONE, Arm, least_share, obtained
 from .kernel import Cost, DtlbMisses, Sampler
 from .server import Server, stop_all
-from .stats import RateSearch
+from .stats import RateSearch, probe_failure, probe_seconds, slowest_rate
 from .system import (BenchError, EXIT_NO_HUGE, busy_seconds, memory_state, mib, pool_command, pools,
                      resident, say)
 from .workloads import WORKLOADS, datasets
@@ -82,8 +82,8 @@ class Bench:
         folder = os.path.join(self.base, str(self.count))
         os.mkdir(folder)
         for arm in order:
-            extra = ["--hash-chunk-bytes", str(self.args.hash_chunk_bytes)] if self.args.hash_chunk_bytes else []
-            server = Server(arm.name, [self.args.server, *arm.options, *extra], folder, self.server_cpu)
+            server = Server(arm.name, [self.args.server, *arm.options, *self.args.server_args], folder,
+                            self.server_cpu)
             server.arm = arm
             self.servers.append(server)
             try:
@@ -124,7 +124,7 @@ class Bench:
     def coverage(self, arm, got):
         if not arm.huge:
             return ""
-        words = [f"{got[k + '_share']:.0%} of the {k}" for k, asked in (("arena", arm.base != "plain"),
+        words = [f"{got[k + '_share']:.0%} of the {k}" for k, asked in (("arena", arm.arena_huge),
                                                                        ("index", arm.index))
                  if asked and got[k + "_share"] is not None]
         text = "; on huge pages: " + " and ".join(words) if words else ""
@@ -201,34 +201,40 @@ class Bench:
             if (row["workload"], row["pipeline"]) == (workload.name, pipeline):
                 for name, report in row["arms"].items():
                     closed.setdefault(name, []).append(report["ops_per_sec"])
-        start = 0.5 * min(min(v) for v in closed.values())
-        searches = {s.name: RateSearch(start) for s in self.servers}
+        start, floor = 0.5 * min(min(v) for v in closed.values()), slowest_rate(pipeline)
+        searches = {s.name: RateSearch(start, floor=floor) for s in self.servers}
         probes = {s.name: [] for s in self.servers}
         while not all(s.done for s in searches.values()):
             for server in self.servers:
                 search = searches[server.name]
-                if search.done:
-                    continue
-                rate = search.next_rate()
-                say.step(f"p99 under {self.args.p99_us} us: {workload.name}, pipeline {pipeline}, {server.name}: "
-                         f"{rate:,.0f} a second")
-                r = self.client.open(server, data, workload, pipeline, self.connections(pipeline), rate,
-                                     self.args.p99_seconds, self.args.seed + len(probes[server.name]))
-                p99 = r["batch_latency_us"]["p99"]
-                held = not r["overrun"] and p99 <= self.args.p99_us
-                probes[server.name].append({"rate": rate, "p99_us": p99, "held": held, "overrun": r["overrun"],
-                                            "lag_p99_us": r["send_lag_us"]["p99"],
-                                            "server_share": r["server"]["cpu_share"]})
-                search.report(held)
+                if not search.done:
+                    probe = self.probe(server, data, workload, pipeline, search.next_rate(), len(probes[server.name]))
+                    probes[server.name].append(probe)
+                    search.report(probe["failure"] is None)
         for name, search in searches.items():
-            # The client was the limit when, where it failed, it was late itself and the server had time left.
-            failed = [p for p in probes[name] if not p["held"]]
-            client = bool(failed) and all(p["lag_p99_us"] > self.args.p99_us / 2 and p["server_share"] < 0.9
-                                          for p in failed)
             self.result["p99"].append({"workload": workload.name, "pipeline": pipeline, "arm": name, "round": idx,
-                                       "rate": search.low, "client_was_limit": client, "probes": probes[name]})
+                                       "rate": search.low, "too_high": search.high, "resolved": search.resolved,
+                                       "floor": floor, "client_was_limit": self.client_failed(probes[name]),
+                                       "probes": probes[name]})
         say.line(f"p99 <= {self.args.p99_us} us, {workload.name} pipeline {pipeline}: "
-                 + ", ".join(f"{n} {s.low:,.0f} a second" for n, s in searches.items()))
+                 + ", ".join(f"{n} {s.low:,.0f} a second" if s.low else f"{n} not even {floor:,.0f} a second"
+                             for n, s in searches.items()))
+
+    def probe(self, server, data, workload, pipeline, rate, idx):
+        seconds = probe_seconds(rate, pipeline, self.args.p99_seconds)
+        say.step(f"p99 under {self.args.p99_us} us: {workload.name}, pipeline {pipeline}, {server.name}: "
+                 f"{rate:,.0f} a second for {seconds:.1f} s")
+        r = self.client.open(server, data, workload, pipeline, self.connections(pipeline), rate, seconds,
+                             self.args.seed + idx)
+        return {"rate": rate, "seconds": seconds, "ops_per_sec": r["ops_per_sec"], "batches": r["batches"],
+                "p99_us": r["batch_latency_us"]["p99"], "failure": probe_failure(r, seconds, self.args.p99_us),
+                "lag_p99_us": r["send_lag_us"]["p99"], "server_share": r["server"]["cpu_share"]}
+
+    def client_failed(self, probes):
+        """Wherever it failed, the client was late itself and the server had time left."""
+        failed = [p for p in probes if p["failure"]]
+        return bool(failed) and all(p["lag_p99_us"] > self.args.p99_us / 2 and p["server_share"] < 0.9
+                                    for p in failed)
 
     # ---- the whole ----
 

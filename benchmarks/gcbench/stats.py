@@ -25,17 +25,38 @@ def relative_spread(values):
 
 
 def paired(values, base):
-    """How values differ from base, trial by trial: {median, min, max} of v / b - 1."""
-    return spread([v / b - 1 for v, b in zip(values, base) if b] or [0.0])
+    """How values differ from base, trial by trial: {median, min, max, low, high} of v / b - 1, the last two bounding
+    the 99 % interval of the mean."""
+    changes = [v / b - 1 for v, b in zip(values, base) if b] or [0.0]
+    return spread(changes) | dict(zip(("low", "high"), interval(changes)))
+
+
+# Student's t, 99.5 %, for 1, 2, 3, ... degrees of freedom; more than 15 are taken as 15. Not 97.5 %: one page holds
+# dozens of differences, and one in twenty would be called by chance alone.
+T = (63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17, 3.11, 3.05, 3.01, 2.98, 2.95)
+
+
+def interval(values):
+    """The 99 % confidence interval of the mean; without bounds for a single value."""
+    if len(values) < 2:
+        return -math.inf, math.inf
+    middle = statistics.mean(values)
+    reach = T[min(len(values) - 1, len(T)) - 1] * statistics.stdev(values) / math.sqrt(len(values))
+    return middle - reach, middle + reach
+
+
+def verdict(delta, trials, luck=LUCK):
+    """What a paired difference may be called: "few" trials, "noise" when trials disagree or the interval of the mean
+    holds 0, "luck" when two equal servers could differ by as much, and else "sure"."""
+    if trials < 3:
+        return "few"
+    if delta["min"] <= 0 <= delta["max"] or delta["low"] <= 0 <= delta["high"]:
+        return "noise"
+    return "luck" if abs(delta["median"]) < luck else "sure"
 
 
 def paired_ratio(values, base):
     return spread([v / b for v, b in zip(values, base) if b] or [0.0])
-
-
-def agrees(delta, trials):
-    """Every one of at least three trials says the same sign, by more than luck."""
-    return trials >= 3 and not delta["min"] <= 0 <= delta["max"] and abs(delta["median"]) >= LUCK
 
 
 def pooled_user_ns(reports):
@@ -48,7 +69,7 @@ def pooled_user_ns(reports):
     share = user / both if both else 0.0
     samples = both / tick
     error = ((1 - share) / (share * samples)) ** 0.5 if share and samples else 1.0
-    return cpu * share / ops, error
+    return cpu * share / ops, max(error, 1 / max(samples, 1.0))
 
 
 def recurring(rounds):
@@ -56,19 +77,57 @@ def recurring(rounds):
     return [min(at) for at in zip(*rounds)]
 
 
+PROBE_BATCHES = 5000        # 50 beyond p99: what is called p99 lies between p98.7 and p99.3 (two sigma)
+PROBE_SECONDS_MOST = 15.0   # a rate at which so many batches take longer is not searched
+REACHED = 0.99              # of the requests offered must be answered by the end, or the server only fell behind
+
+
+def probe_seconds(rate, pipeline, least):
+    """How long a probe must be for its p99 to mean something; 10 % more, since arrivals are random."""
+    return max(least, 1.1 * PROBE_BATCHES * pipeline / rate)
+
+
+def slowest_rate(pipeline):
+    return 1.1 * PROBE_BATCHES * pipeline / PROBE_SECONDS_MOST
+
+
+def probe_failure(report, seconds, bound_us):
+    """Why an open-loop run of `seconds` does not show that its rate is held within the bound; None when it does.
+
+    loadgen sends all that falls due in `seconds` and then waits for the last reply: what that takes beyond one
+    reply's bound is a queue, that is a rate that was not reached."""
+    took = max(seconds, report["seconds"] - bound_us / 1e6)
+    p99 = report["batch_latency_us"]["p99"]
+    if report["overrun"]:
+        return "given up, far behind"
+    if seconds / took < REACHED:
+        return f"only {seconds / took:.1%} of the rate reached"
+    if report["batches"] < PROBE_BATCHES:
+        return f"{report['batches']} batches are too few"
+    return f"p99 {p99:,.0f} us" if p99 > bound_us else None
+
+
 class RateSearch:
     """The highest offered rate at which a bound holds, by trial: next_rate, then report, until done.
 
-    Doubling away from the start and halving the gap then, to within `precision`. A rate counts as too high when it
-    fails twice in a row, since other work on the machine can fail a good one; as good when it holds once."""
+    Up by half from the start, or down by half to no less than `floor`, then halving the gap until the lowest rate that
+    failed is within `resolution` of the highest that held. A rate holds when one probe does; it is too high when two
+    in a row fail, since other work on the machine can fail a good one."""
 
-    def __init__(self, start, precision=0.04, most=14):
-        self.rate, self.precision, self.left = start, precision, most
+    def __init__(self, start, resolution=0.05, floor=1.0, most=24):
+        self.floor, self.resolution, self.left = floor, resolution, most
+        self.rate = max(start, floor)
         self.low, self.high, self.failed_once = 0.0, None, False
 
     @property
+    def resolved(self):
+        """The answer is known to the resolution: low, or nothing as low as the floor."""
+        return self.high is not None and (self.high / self.low - 1 <= self.resolution if self.low
+                                          else self.high <= self.floor)
+
+    @property
     def done(self):
-        return self.left <= 0 or (self.high is not None and self.low and self.high / self.low - 1 <= self.precision)
+        return self.left <= 0 or self.resolved
 
     def next_rate(self):
         return self.rate
@@ -86,6 +145,6 @@ class RateSearch:
         if self.high is None:
             self.rate = self.low * 1.5
         elif not self.low:
-            self.rate = self.high / 2
+            self.rate = max(self.floor, self.high / 2)
         else:
             self.rate = (self.low * self.high) ** 0.5

@@ -75,5 +75,34 @@ assert len(r["summary"]) == 6 and all(s["reading"] for s in r["summary"])
 PY
 check "the JSON report is whole" 0 "$status"
 
+status=0
+PYTHONPATH=$root/benchmarks python3 - >"$work/out" 2>&1 <<'PY' || status=$?
+from gcbench.stats import PROBE_BATCHES, RateSearch, paired, probe_failure, probe_seconds, verdict
+
+for capacity in (500, 3_000, 100_000, 7_000_000):  # what a server can hold, found to 5 %
+    search = RateSearch(60_000, floor=1_000)
+    while not search.done:
+        search.report(search.next_rate() <= capacity)
+    assert search.resolved, capacity
+    if capacity < 1_000:
+        assert search.low == 0
+    else:
+        assert search.low <= capacity < search.high <= 1.05 * search.low, (capacity, search.low, search.high)
+
+good = {"overrun": False, "seconds": 2.0005, "batches": PROBE_BATCHES, "batch_latency_us": {"p99": 900.0}}
+assert probe_failure(good, 2.0, 1000) is None
+for bad in ({"overrun": True}, {"seconds": 2.05}, {"batches": PROBE_BATCHES - 1}, {"batch_latency_us": {"p99": 1001.0}}):
+    assert probe_failure(good | bad, 2.0, 1000), bad
+assert probe_seconds(1e6, 1, 2.0) == 2.0 and probe_seconds(1000, 1, 2.0) * 1000 > PROBE_BATCHES
+
+base = [100, 104, 97, 101, 99, 102]
+assert verdict(paired(base, base), 6) == "noise"
+assert verdict(paired([103, 99, 101, 98, 104, 97], base), 6) == "noise"
+assert verdict(paired([b * 0.98 for b in base], base), 6) == "luck"
+assert verdict(paired([b * 0.9 for b in base], base), 6) == "sure"
+assert verdict(paired([b * 0.9 for b in base[:2]], base[:2]), 2) == "few"
+PY
+check "rates are found and noise is not called a difference" 0 "$status"
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
