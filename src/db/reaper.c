@@ -6,8 +6,9 @@
 #include "mem/account.h"
 #include "record_priv.h"
 
-/* Segments, records or nodes freed between two looks at the budget. */
-#define STEP 64
+/* Segments, records or nodes freed between two looks at the budget. A segment takes 3 us: its OS pages
+ * go back to the kernel at once. */
+#define STEP 16
 /* Of a long string: its OS pages given back between two looks, 100 us at most. */
 #define DISCARD_STEP_BYTES ((size_t)2 << 20)
 

@@ -83,7 +83,8 @@ bool kpacked_check(const char *run, size_t len, enum kpacked_form form);
 struct ktable {
     struct swiss index;
     struct arena arena;
-    size_t boxed_bytes; /* held by boxed records */
+    size_t boxed_bytes;     /* held by boxed records */
+    uint64_t free_position; /* of the walk that frees boxes (swiss_next); 0 while the table lives */
     bool has_values;
 };
 

@@ -212,6 +212,7 @@ struct ktable *ktable_create(struct pages *pages, bool has_values) {
         swiss_init(&t->index, &index_ops, t);
         arena_init(&t->arena, has_values ? &pair_ops : &member_ops, t, pages);
         t->boxed_bytes = 0;
+        t->free_position = 0;
         t->has_values = has_values;
     }
     return t;
@@ -389,20 +390,40 @@ enum status ktable_expect(struct value *v, enum kpacked_form form, uint64_t coun
 
 /* ---- the whole object ---------------------------------------------------------------------- */
 
+/* Of a record that is not read again but by this. */
 static void free_box(void *arg, uint64_t ref, void *record) {
-    (void)arg;
+    static struct box *const none = NULL;
+    struct ktable *t = arg;
+    struct box *box = is_boxed(record) ? box_of(record) : NULL;
     (void)ref;
-    if (is_boxed(record)) {
-        account_free(ACCOUNT_VALUE, box_of(record));
+    if (box != NULL) {
+        t->boxed_bytes -= box_size(box->key_len, box->value_len);
+        account_free(ACCOUNT_VALUE, box);
+        memcpy((char *)record + 2, &none, sizeof(none));
     }
 }
 
-/* Boxes go first, in one walk: a box is over a quarter of a chunk, so the walk costs little for
- * what it frees. */
+/* Boxes go first, found by a walk over some records a step; true when none is left. Those that the
+ * walk does not find are of a table whose building failed before they were in its index. */
+static bool free_boxes_step(struct ktable *t, size_t budget) {
+    uint64_t refs[KTABLE_BATCH];
+    if (t->boxed_bytes == 0) {
+        return true;
+    }
+    size_t cap = budget < KTABLE_BATCH ? budget : KTABLE_BATCH;
+    size_t count = swiss_next(&t->index, &t->free_position, refs, cap);
+    for (size_t i = 0; i < count; i++) {
+        free_box(t, refs[i], arena_at(&t->arena, refs[i]));
+    }
+    if (count == 0) {
+        arena_each(&t->arena, free_box, t);
+    }
+    return false;
+}
+
 bool ktable_free_step(struct ktable *t, size_t budget) {
-    if (t->boxed_bytes != 0) {
-        arena_each(&t->arena, free_box, NULL);
-        t->boxed_bytes = 0;
+    if (!free_boxes_step(t, budget)) {
+        return false;
     }
     if (!swiss_deinit_step(&t->index, budget) || !arena_deinit_step(&t->arena, 1)) {
         return false;

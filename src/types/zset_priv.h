@@ -112,7 +112,8 @@ struct zset {
     struct swiss index;
     struct order order;
     struct arena arena;
-    size_t boxed_bytes; /* held by boxed members */
+    size_t boxed_bytes;     /* held by boxed members */
+    uint64_t free_position; /* of the walk that frees boxes (swiss_next); 0 while the set lives */
 };
 
 bool ztable_score(const struct zset *z, struct bytes member, double *score);

@@ -463,6 +463,7 @@ static struct zset *create(struct pages *pages) {
         order_init(&z->order, &order_ops, z);
         arena_init(&z->arena, &record_ops, z, pages);
         z->boxed_bytes = 0;
+        z->free_position = 0;
     }
     return z;
 }
@@ -515,18 +516,37 @@ enum status ztable_build_finish(struct ztable_builder *b) {
 
 /* ---- the whole object ------------------------------------------------------------------------ */
 
+/* Of a record that is not read again but by this. */
 static void free_box(void *arg, uint64_t ref, void *record) {
+    static struct box *const none = NULL;
+    struct box *box = is_boxed(record) ? box_of(record) : NULL;
     (void)ref;
-    if (is_boxed(record)) {
-        box_destroy(arg, box_of(record));
+    if (box != NULL) {
+        box_destroy(arg, box);
+        memcpy((char *)record + 2 + score_size(record_kind(record)), &none, sizeof(none));
     }
 }
 
-/* Boxes go first, in one walk: a box is over a quarter of a chunk, so the walk costs little for
- * what it frees. */
-bool zset_free_step(struct zset *z, size_t budget) {
-    if (z->boxed_bytes != 0) {
+/* Boxes go first, found by a walk over some records a step; true when none is left. Those that the
+ * walk does not find are of a set whose building failed before they were in its index. */
+static bool free_boxes_step(struct zset *z, size_t budget) {
+    uint64_t refs[BATCH];
+    if (z->boxed_bytes == 0) {
+        return true;
+    }
+    size_t count = swiss_next(&z->index, &z->free_position, refs, budget < BATCH ? budget : BATCH);
+    for (size_t i = 0; i < count; i++) {
+        free_box(z, refs[i], arena_at(&z->arena, refs[i]));
+    }
+    if (count == 0) {
         arena_each(&z->arena, free_box, z);
+    }
+    return false;
+}
+
+bool zset_free_step(struct zset *z, size_t budget) {
+    if (!free_boxes_step(z, budget)) {
+        return false;
     }
     if (!order_destroy_step(&z->order, budget) || !swiss_deinit_step(&z->index, budget) ||
         !arena_deinit_step(&z->arena, 1)) {
