@@ -31,7 +31,9 @@ struct server {
     struct loop_timer
         upkeep; /* every UPKEEP_PERIOD_MS while there is something to free or expire */
     struct loop_timer deadline; /* the next blocked client's time-out */
-    int64_t deadline_ms;        /* wall clock the timer is set for; INT64_MAX: it is not */
+    size_t freed_seen_bytes;    /* account_freed_bytes at the last look */
+    int64_t decay_until_ms; /* loop time up to which freed memory is given back in small parts */
+    int64_t deadline_ms;    /* wall clock the timer is set for; INT64_MAX: it is not */
     struct loop_io signals;
     unsigned shutdown_flags; /* enum shutdown_flag; 0: nobody asked for the end */
     bool load_wanted;        /* LOAD waits for the batch to be done */
@@ -65,6 +67,9 @@ void cron_teardown(struct server *s);
 
 /* There may be something to free or expire: run upkeep soon. */
 void cron_poke(struct server *s);
+
+/* So much memory was freed that it is to go back to the kernel in parts: run upkeep soon. */
+bool cron_has_freed(const struct server *s);
 
 /* Clients are blocked: see that the first time-out is answered when it is due. */
 void cron_watch_deadlines(struct server *s);

@@ -14,6 +14,7 @@
 #define LARGE_BYTES (14 * 1024) /* jemalloc's largest small class with 4 KiB OS pages */
 
 static size_t tag_bytes[ACCOUNT_TAGS];
+static size_t freed_bytes;
 static size_t foreign_bytes;  /* of these, those of account_count */
 static size_t fail_countdown; /* 0: allocations work; 1: they fail; n: the n-th from now is the
                                  first to fail */
@@ -267,6 +268,7 @@ void account_free(enum account_tag tag, void *ptr) {
     size_t usable = heap_usable(ptr);
     assert(tag_bytes[tag] >= usable);
     tag_bytes[tag] -= usable;
+    freed_bytes += tag != ACCOUNT_INDEX ? usable : 0;
     heap_free(tag, ptr, usable);
 }
 
@@ -301,6 +303,10 @@ void account_uncount(enum account_tag tag, size_t bytes) {
     assert(tag_bytes[tag] >= bytes && foreign_bytes >= bytes);
     tag_bytes[tag] -= bytes;
     foreign_bytes -= bytes;
+}
+
+size_t account_freed_bytes(void) {
+    return freed_bytes;
 }
 
 size_t account_bytes(enum account_tag tag) {

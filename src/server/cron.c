@@ -11,8 +11,12 @@
 #define UPKEEP_PERIOD_MS 1
 #define CRON_PERIOD_MS(s) (1000 / (s)->config.hz) /* hz is 1..500 */
 #define UPKEEP_BUDGET_US 250
+/* After so much was freed, account_decay is called with each upkeep for as long as it takes to have all
+ * of it: twice the allocator's own delay. */
+#define DECAY_WATCH_BYTES ((size_t)1 << 20)
+#define DECAY_WATCH_MS 200
 #define EXPIRE_KEYS_A_STEP 16
-#define REAP_A_STEP 64
+#define REAP_A_STEP 16
 #define COMPACT_RECORDS_A_STEP 64
 /* Clients looked at in one cron for having been idle too long: all of them within a second, and at
  * least this many. */
@@ -57,25 +61,54 @@ static bool compact_some(struct server *s, int64_t deadline_us) {
     return false;
 }
 
-typedef bool upkeep_work(struct server *s, int64_t deadline_us);
+bool cron_has_freed(const struct server *s) {
+    return account_freed_bytes() - s->freed_seen_bytes >= DECAY_WATCH_BYTES;
+}
 
-/* Work within a deadline, and tell the latency monitor of it. */
-static bool upkeep(struct server *s, upkeep_work *work, enum latency_event event,
-                   int64_t deadline_us) {
+/* Freed memory goes back to the kernel in many small parts rather than all at the next cron. */
+static void decay(struct server *s) {
+    if (cron_has_freed(s)) {
+        s->freed_seen_bytes = account_freed_bytes();
+        s->decay_until_ms = loop_now_ms(s->loop) + DECAY_WATCH_MS;
+    }
+    account_decay();
+}
+
+/* The parts of upkeep, each with the microsecond of the budget at which it has to leave the rest to
+ * those behind it. What is left in the end is for all, in turn. */
+static struct upkeep_part {
+    bool (*run)(struct server *s, int64_t deadline_us); /* true while there is more to do */
+    enum latency_event event;
+    int64_t until_us;
+} const parts[] = {
+    {expire_some, LATENCY_EXPIRE, UPKEEP_BUDGET_US / 2},
+    {reap_some, LATENCY_REAP, UPKEEP_BUDGET_US * 3 / 4},
+    {compact_some, LATENCY_COMPACT, UPKEEP_BUDGET_US},
+};
+
+static bool run_part(struct server *s, const struct upkeep_part *part, int64_t deadline_us) {
     uint64_t start = ticks_now();
-    bool more = work(s, deadline_us);
-    WATCHDOG_END(start, "upkeep", latency_event_name(event));
-    context_note_latency(&s->cx, event, ticks_to_ns(ticks_now() - start));
+    bool more = part->run(s, deadline_us);
+    WATCHDOG_END(start, "upkeep", latency_event_name(part->event));
+    context_note_latency(&s->cx, part->event, ticks_to_ns(ticks_now() - start));
     return more;
 }
 
 static void run_upkeep(struct server *s) {
-    context_refresh_clock(&s->cx);
+    bool more[ARRAY_LEN(parts)], any = false;
     int64_t start_us = clock_monotonic_us();
-    bool more = upkeep(s, expire_some, LATENCY_EXPIRE, start_us + UPKEEP_BUDGET_US);
-    more |= upkeep(s, reap_some, LATENCY_REAP, start_us + 2 * UPKEEP_BUDGET_US);
-    more |= upkeep(s, compact_some, LATENCY_COMPACT, start_us + 2 * UPKEEP_BUDGET_US);
-    if (more) {
+    context_refresh_clock(&s->cx);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        more[i] = run_part(s, &parts[i], start_us + parts[i].until_us);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (more[i] && clock_monotonic_us() < start_us + UPKEEP_BUDGET_US) {
+            more[i] = run_part(s, &parts[i], start_us + UPKEEP_BUDGET_US);
+        }
+        any |= more[i];
+    }
+    decay(s);
+    if (any || loop_now_ms(s->loop) < s->decay_until_ms) {
         cron_poke(s);
     } else {
         loop_timer_stop(s->loop, &s->upkeep);
@@ -167,10 +200,6 @@ static void sample(struct server *s) {
     context_sample_memory(&s->cx);
 }
 
-static void decay(struct server *s) {
-    account_decay();
-}
-
 static void look_after_saves(struct server *s) {
     background_cron(&s->cx);
 }
@@ -179,9 +208,8 @@ static const struct {
     const char *name;
     void (*run)(struct server *s);
 } jobs[] = {
-    {"upkeep", run_upkeep},      {"sample", sample},           {"decay", decay},
-    {"saves", look_after_saves}, {"next due", watch_next_due}, {"peers", peers_tend},
-    {"clients", tend_clients},
+    {"upkeep", run_upkeep},       {"sample", sample},    {"saves", look_after_saves},
+    {"next due", watch_next_due}, {"peers", peers_tend}, {"clients", tend_clients},
 };
 
 static void fire_cron(struct loop *loop, struct loop_timer *timer) {

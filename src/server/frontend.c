@@ -513,7 +513,7 @@ void frontend_after_ready(struct loop *loop, void *user) {
     WATCHDOG_END(start, "resumed clients", NULL);
     server->frontend.tick_len = 0;
     sample_for_maxmemory(server);
-    if (server->dbs->reap_first != NULL) {
+    if (server->dbs->reap_first != NULL || cron_has_freed(server)) {
         cron_poke(server);
     }
     if (block_count(&server->cx) != 0) {
