@@ -47,12 +47,20 @@ struct client_connection_info {
     size_t query_bytes, query_free_bytes, output_bytes, memory_bytes, argv_bytes;
 };
 
+/* What all clients take, for INFO. */
+struct client_use {
+    size_t memory_bytes;
+    size_t query_max_bytes, output_max_bytes; /* the largest */
+};
+
 /* All clients in order of their ids. */
 struct client_registry {
     struct client *first, *last;
     struct client *hand; /* whose turn it is next; NULL: the first's */
     uint64_t next_id;
     size_t count;
+    struct client_use use;   /* in the last whole round of turns: a second old at most, or so */
+    struct client_use round; /* in the turns taken since */
     void (*describe)(const struct client *c,
                      struct client_connection_info *out); /* set by the server */
 };
@@ -63,6 +71,9 @@ void client_deinit(struct client *c, struct client_registry *r);
 
 /* One after the other, from the first again behind the last; NULL when there are none. O(1). */
 struct client *client_take_turn(struct client_registry *r);
+
+/* What the client whose turn it is takes: behind the last one of a round, `use` is that of all. */
+void client_note_use(struct client_registry *r, const struct client_use *use);
 
 struct client *client_find(const struct client_registry *r, uint64_t id);
 

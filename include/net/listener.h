@@ -14,7 +14,7 @@
 #include "net/loop.h"
 
 #define LISTENER_SOCKETS_MAX 17 /* 16 addresses and a Unix socket */
-#define LISTENER_BATCH 64
+#define LISTENER_BATCH 32
 #define LISTENER_PAUSE_MS 100
 #define LISTENER_ERROR_LEN 512
 

@@ -38,16 +38,8 @@ static void fill_clients(const struct cmd_context *cx, struct info_source *s) {
     s->maxclients = cx->config->maxclients;
     s->blocked_clients = block_count(cx);
     s->clients_in_timeout_table = block_timed_count(cx);
-    for (const struct client *c = cx->clients.first; c != NULL; c = c->next) {
-        struct client_connection_info info;
-        cx->clients.describe(c, &info);
-        if (info.query_bytes > s->client_recent_max_input_buffer) {
-            s->client_recent_max_input_buffer = info.query_bytes;
-        }
-        if (info.output_bytes > s->client_recent_max_output_buffer) {
-            s->client_recent_max_output_buffer = info.output_bytes;
-        }
-    }
+    s->client_recent_max_input_buffer = cx->clients.use.query_max_bytes;
+    s->client_recent_max_output_buffer = cx->clients.use.output_max_bytes;
 }
 
 static void fill_persistence(const struct cmd_context *cx, struct info_source *s) {

@@ -97,11 +97,7 @@ static void fill_heap(struct info_source *s) {
 }
 
 static void fill_clients(const struct cmd_context *cx, struct info_source *s) {
-    for (const struct client *c = cx->clients.first; c != NULL; c = c->next) {
-        struct client_connection_info info;
-        cx->clients.describe(c, &info);
-        s->mem_clients_normal += info.memory_bytes;
-    }
+    s->mem_clients_normal = cx->clients.use.memory_bytes;
 }
 
 void memory_source_fill(struct memory_source *m, struct cmd_context *cx, struct info_source *s) {

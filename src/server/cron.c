@@ -18,8 +18,9 @@
 #define EXPIRE_KEYS_A_STEP 16
 #define REAP_A_STEP 16
 #define COMPACT_RECORDS_A_STEP 64
-/* Clients looked at in one cron for having been idle too long: all of them within a second, and at
- * least this many. */
+#define TEND_BUDGET_US 200
+/* Clients looked at in one cron, for what they hold and for having been idle too long: all of them within
+ * a second, and at least this many. */
 #define TIMEOUT_CLIENTS_MIN 16
 
 /* ---- upkeep -------------------------------------------------------------------------------- */
@@ -170,6 +171,10 @@ static void tend_client(struct server *s, struct client *c) {
         c->last_active_ms = s->cx.now_ms;
     }
     session->seen_output_bytes = unsent;
+    struct client_use use = {.memory_bytes = session_memory(session),
+                             .query_max_bytes = session->in.len - session->in_used,
+                             .output_max_bytes = unsent};
+    client_note_use(&s->cx.clients, &use);
     int64_t limit_ms = (int64_t)s->config.timeout * 1000;
     if (limit_ms > 0 && c->waiter == NULL && s->cx.now_ms - c->last_active_ms > limit_ms) {
         log_verbose("Closing idle client id=%llu", (unsigned long long)c->id);
@@ -179,17 +184,17 @@ static void tend_client(struct server *s, struct client *c) {
     }
 }
 
-/* Some clients a turn, all of them within a second. */
+/* Some clients a turn: all of them within a second, unless they are too many for the time there is. */
 static void tend_clients(struct server *s) {
-    const struct config_output_limit *limit = &s->config.client_output_buffer_limit;
-    if (s->config.timeout == 0 && limit->hard_bytes == 0 && limit->soft_bytes == 0) {
-        return;
-    }
+    int64_t deadline_us = clock_monotonic_us() + TEND_BUDGET_US;
     size_t look_at = s->cx.clients.count / (size_t)s->config.hz;
     look_at = look_at < TIMEOUT_CLIENTS_MIN ? TIMEOUT_CLIENTS_MIN : look_at;
     look_at = look_at < s->cx.clients.count ? look_at : s->cx.clients.count;
     for (; look_at > 0; look_at--) {
         tend_client(s, client_take_turn(&s->cx.clients));
+        if (look_at % TIMEOUT_CLIENTS_MIN == 0 && clock_monotonic_us() >= deadline_us) {
+            return;
+        }
     }
 }
 

@@ -486,6 +486,42 @@ static void clients_take_turns(void **state) {
     assert_null(client_take_turn(&r));
 }
 
+static void take_turn(struct client_registry *r, size_t bytes) {
+    assert_non_null(client_take_turn(r));
+    client_note_use(r, &(struct client_use){bytes, bytes + 1, bytes + 2});
+}
+
+static void assert_use(const struct client_registry *r, size_t sum, size_t max) {
+    assert_int_equal(r->use.memory_bytes, sum);
+    assert_int_equal(r->use.query_max_bytes, max + 1);
+    assert_int_equal(r->use.output_max_bytes, max + 2);
+}
+
+/* INFO tells what all clients held without asking all of them at once. */
+static void a_round_of_turns_adds_up(void **state) {
+    (void)state;
+    struct client_registry r = {0};
+    struct client c[3];
+    for (size_t i = 0; i < ARRAY_LEN(c); i++) {
+        client_init(&c[i], &r, NULL, 0);
+    }
+    take_turn(&r, 10);
+    take_turn(&r, 50);
+    assert_int_equal(r.use.memory_bytes, 0);
+    take_turn(&r, 20);
+    assert_use(&r, 80, 50);
+    take_turn(&r, 1);
+    take_turn(&r, 2);
+    assert_use(&r, 80, 50);
+    client_deinit(&c[2], &r); /* the last one of the round */
+    assert_use(&r, 3, 2);
+    take_turn(&r, 4);
+    take_turn(&r, 5);
+    assert_use(&r, 9, 5);
+    client_deinit(&c[0], &r);
+    client_deinit(&c[1], &r);
+}
+
 /* ---- batches against single commands ------------------------------------------------------- */
 
 static void random_line(struct rng *rng, char *line, size_t size) {
@@ -617,6 +653,7 @@ int main(void) {
         TEST(a_password_is_asked_for),
         TEST(maxmemory_refuses_what_may_grow),
         cmocka_unit_test(clients_take_turns),
+        cmocka_unit_test(a_round_of_turns_adds_up),
         TEST(what_is_no_command_is_refused),
         TEST(failures_are_counted_by_prefix),
 #ifndef GC_ARENA_GUARDED
