@@ -10,7 +10,7 @@
 
 #define UPKEEP_PERIOD_MS 1
 #define CRON_PERIOD_MS(s) (1000 / (s)->config.hz) /* hz is 1..500 */
-#define UPKEEP_BUDGET_US 250
+#define UPKEEP_BUDGET_US 200
 /* After so much was freed, account_decay is called with each upkeep for as long as it takes to have all
  * of it: twice the allocator's own delay. */
 #define DECAY_WATCH_BYTES ((size_t)1 << 20)
