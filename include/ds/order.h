@@ -184,9 +184,7 @@ size_t order_fetch_back(struct order_iter *it, struct order_entry *out, size_t m
 
 /* ---- bulk build ---- */
 
-#ifndef ORDER_BUILD_BATCH
 #define ORDER_BUILD_BATCH 510 /* entries of a full 8-byte leaf: (4096 - 16) / 8 */
-#endif
 
 /* Collects a sorted stream behind the last entry of a tree, a whole leaf at a time. 8 KiB; the
  * caller's, usually on the stack. */

@@ -567,7 +567,7 @@ enum status order_build_add(struct order_builder *b, uint64_t key, uint64_t ref)
                    (key == b->last.key && b->order->ops->compare == NULL && ref <= b->last.ref))) {
         return ST_RANGE;
     }
-    if (b->len == ORDER_BUILD_BATCH) {
+    if (b->len == LEAF_ENTRIES_MAX) {
         enum status st = flush(b);
         if (st != ST_OK) {
             return st;

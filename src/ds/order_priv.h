@@ -61,7 +61,7 @@ struct inner {
     uint64_t fields[];
 };
 static_assert(sizeof(struct inner) == 8, "inner header");
-static_assert(ORDER_BUILD_BATCH == LEAF_ENTRIES_MAX, "the builder collects one leaf");
+static_assert(LEAF_ENTRIES_MAX <= ORDER_BUILD_BATCH, "the builder collects one leaf");
 
 /* All ones or none: for steps of a search that no branch may decide. GCC makes a jump of "c ? a : b" there, which is
  * mispredicted every other time. */

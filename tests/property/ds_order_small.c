@@ -4,7 +4,6 @@
  * sources are compiled in, so the linker takes nothing of it from the library. */
 #define LEAF_BYTES_MAX 256
 #define INNER_BYTES_MAX 160
-#define ORDER_BUILD_BATCH 30
 
 #include "../../src/ds/order.c"
 #include "../../src/ds/order_edit.c"
