@@ -2,7 +2,7 @@
 /* What a swiss index really holds while it grows, and while it shrinks again: its own count of bytes, and what the process's resident
  * memory grew by, per entry, at many sizes.
  *
- *   ds_swiss_resident [to [from [step]]]       default 4,000,000 800,000 25,000
+ *   ds_swiss_resident [to [from [step [plain|thp|hugetlb]]]]       default 4,000,000 800,000 25,000 plain
  *
  * There are no records: a ref is a number and its hash a mix of it, so that nothing but the index
  * grows. */
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "ds/swiss.h"
+#include "mem/index.h"
 
 static uint64_t asked; /* calls of hash_of by the index: entries it has moved */
 
@@ -34,15 +35,20 @@ static bool number_matches(void *owner, uint64_t ref, struct bytes key) {
 
 static const struct swiss_ops ops = {mixed_hash_of, number_matches, NULL};
 
+/* With the hugetlb pages of the index, which the kernel counts apart. */
 static size_t resident_bytes(void) {
     unsigned long pages = 0;
+    struct pages_stats stats = {0};
     FILE *f = fopen("/proc/self/statm", "r");
     if (f == NULL || fscanf(f, "%*u %lu", &pages) != 1) {
         perror("/proc/self/statm");
         exit(1);
     }
     fclose(f);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+    if (index_pages() != NULL && pages_asked(index_pages()) == PAGES_HUGETLB) {
+        pages_get_stats(index_pages(), &stats);
+    }
+    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) + stats.huge_mapped_bytes;
 }
 
 struct tally {
@@ -82,13 +88,28 @@ static void print_phase(const char *name, const struct phase *p, uint64_t change
            (double)asked / (double)changes);
 }
 
+static enum pages_kind kind_of(const char *name) {
+    enum pages_kind kind = PAGES_PLAIN;
+    while (strcmp(name, pages_kind_name(kind)) != 0) {
+        if (kind++ == PAGES_HUGETLB) {
+            fprintf(stderr, "no such kind of page: %s\n", name);
+            exit(2);
+        }
+    }
+    return kind;
+}
+
 int main(int argc, char **argv) {
     uint64_t to = argc > 1 ? strtoull(argv[1], NULL, 10) : 4000000;
     uint64_t from = argc > 2 ? strtoull(argv[2], NULL, 10) : 800000;
     uint64_t step = argc > 3 ? strtoull(argv[3], NULL, 10) : 25000;
     if (from == 0 || to < from || step == 0) {
-        fprintf(stderr, "usage: ds_swiss_resident [to [from [step]]]\n");
+        fprintf(stderr, "usage: ds_swiss_resident [to [from [step [plain|thp|hugetlb]]]]\n");
         return 2;
+    }
+    if (index_setup(argc > 4 ? kind_of(argv[4]) : PAGES_PLAIN) != ST_OK) {
+        fprintf(stderr, "out of memory\n");
+        return 1;
     }
     struct phase growing = {0};
     struct phase shrinking = {0};

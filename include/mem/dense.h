@@ -15,7 +15,8 @@
  *
  * Resident beyond the slots in use: at most DENSE_IDLE_BYTES behind the last one, and the tail of
  * a block too short for a slot (below slot_bytes in 512 KiB). Pages past that go back to the kernel
- * at once. One empty block is kept mapped, none of it resident.
+ * at once. One empty block is kept mapped, none of it resident; none when the index is on pages of its own
+ * (mem/index.h), from which only whole blocks go back.
  *
  * Ownership: a pool lives as long as its slots; its struct must not move while it has any. Slots in
  * use are counted under the tag ACCOUNT_INDEX. An allocation obeys account_fail_after. Cost: O(1); a free

@@ -77,14 +77,6 @@ static void unmap_block(void *block) {
     }
 }
 
-/* On pages a spare block may hold a huge page: none is kept for a pool without slots. */
-static void drop_spare_of_empty(struct dense *d) {
-    if (on_pages() && d->top == NULL && d->spare != NULL) {
-        unmap_block(d->spare);
-        d->spare = NULL;
-    }
-}
-
 /* The top block is empty: the one below, which is full, becomes the top. */
 static void pop_block(struct dense *d) {
     struct block *block = d->top;
@@ -93,11 +85,8 @@ static void pop_block(struct dense *d) {
     if (d->spare == NULL && !on_pages()) {
         pages_os_release(block, 0, d->touched);
         d->spare = block;
-    } else if (d->spare == NULL && d->top != NULL) {
-        d->spare = block;
     } else {
-        unmap_block(block);
-        drop_spare_of_empty(d);
+        unmap_block(block); /* on pages it may be huge: all of a spare would be resident */
     }
     d->touched = d->top != NULL ? slot_offset(d, d->top_used) : 0;
 }

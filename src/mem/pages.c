@@ -23,6 +23,9 @@
  * file read). */
 #define POOL_LOOK_US (INT64_C(50) * 1000)
 
+/* Regions looked at for the fullest one. */
+#define PICK_TRIES 64
+
 /* Regions of a kind with a free chunk are on that kind's open list; all regions are in `sorted`, by
  * address, so that a chunk finds its region by binary search. */
 struct region {
@@ -269,11 +272,21 @@ void pages_destroy(struct pages *p) {
     account_free(ACCOUNT_OTHER, p);
 }
 
+/* Of the first regions with a free chunk the fullest: the others may empty, and go back. */
+static struct region *pick_open(const struct pages *p, enum pages_kind kind) {
+    struct region *best = p->open[kind];
+    struct region *r = best;
+    for (int tries = PICK_TRIES; r != NULL && tries > 0; tries--, r = r->next_open) {
+        best = r->used > best->used ? r : best;
+    }
+    return best;
+}
+
 /* A chunk on the kind asked for, NULL when it is not to be had now. */
 static void *acquire_huge(struct pages *p) {
     enum pages_kind kind = p->options.kind;
     struct pages_os_error error = {.reason = PAGES_REASON_NONE};
-    struct region *r = p->open[kind];
+    struct region *r = pick_open(p, kind);
     if (r == NULL && may_ask_huge(p)) {
         r = region_map(p, kind, &error);
         if (r != NULL) {
