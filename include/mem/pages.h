@@ -13,10 +13,14 @@
  * chunks come with first touch; plain ones are kept on 4 KiB OS pages even where THP is "always",
  * so that "plain" is the truth. A THP chunk counts as on the kind asked for, but the kernel may
  * still serve it with small OS pages: AnonHugePages tells. A plain chunk's memory goes back to the
- * kernel on release, a huge one's when all chunks of its OS page are back. Chunks never move. Single-threaded. fork() with hugetlb chunks is the caller's
- * to refuse.
+ * kernel on release, a huge one's when all chunks of its OS page are back. Chunks never move.
+ * Single-threaded. fork() with hugetlb chunks is the caller's to refuse.
  * A failed huge request is counted by reason, logged once a reason, and not retried until the
- * pool's free count changes or a back-off (1 s doubling to 64 s) has passed. */
+ * pool's free count changes, THP are switched on, or a back-off (1 s doubling to 64 s) has passed.
+ * The first success after failures is logged, once. What fell back stays on plain pages.
+ *
+ * Chunks smaller than a huge page come from the fullest of those with room, that the others may
+ * empty and go back. */
 #ifndef MEM_PAGES_H
 #define MEM_PAGES_H
 
@@ -30,6 +34,7 @@ enum pages_reason {
     PAGES_REASON_NO_SUPPORT,    /* the kernel or CPU has no such page size */
     PAGES_REASON_THP_NEVER,     /* transparent_hugepage/enabled is "never" */
     PAGES_REASON_POOL_EMPTY,    /* mmap: ENOMEM, no free page in the pool */
+    PAGES_REASON_HELD_BACK,     /* mmap: ENOMEM, though the pool has free pages */
     PAGES_REASON_POPULATE,      /* mapped but not populated: cgroup limit, cpuset, NUMA policy */
     PAGES_REASON_NOT_PERMITTED, /* EPERM */
     PAGES_REASON_OTHER,         /* any other errno */

@@ -185,12 +185,13 @@ static void tell_of_fallback(struct report *r, const struct wish *w) {
     write_not_permitted(r, w->first);
     advice_write(r->f->machine, &a, INDENT, r->out);
     if (a.lacks == 0) {
+        bool limited = w->first->last_reason == PAGES_REASON_POPULATE ||
+                       w->first->last_reason == PAGES_REASON_HELD_BACK;
         buf_append_cstr(
-            r->out, w->first->last_reason == PAGES_REASON_POPULATE ? INDENT
+            r->out, limited ? INDENT
                         "By all that this process can read there are enough. A limit of a control "
                         "group out of its sight may hold.\n"
-                                                                   : INDENT
-                        "There are enough huge pages now: new data gets them.\n");
+                            : INDENT "There are enough huge pages now: new data gets them.\n");
     }
     if (!(a.lacks & ADVICE_SIZE)) {
         buf_append_cstr(r->out, INDENT

@@ -19,8 +19,8 @@
 #define BACKOFF_FIRST_US (INT64_C(1) * 1000 * 1000)
 #define BACKOFF_LAST_US (INT64_C(64) * 1000 * 1000)
 
-/* How often, at most, a backed-off pages looks whether the pool's free count changed (one small
- * file read). */
+/* How often, at most, a backed-off pages looks whether the pool's free count changed or THP were
+ * switched on (one small file read). */
 #define POOL_LOOK_US (INT64_C(50) * 1000)
 
 /* Regions looked at for the fullest one. */
@@ -53,6 +53,7 @@ struct pages {
     int64_t retry_at_us, backoff_us; /* backoff_us 0: none */
     int64_t look_at_us;
     size_t pool_free_seen;
+    bool recovery_logged;
 
     uint64_t failures[PAGES_REASONS];
     enum pages_reason last_reason;
@@ -86,6 +87,16 @@ static void note_failure(struct pages *p, struct pages_os_error error) {
     }
 }
 
+static void note_success(struct pages *p) {
+    if (p->backoff_us != 0 && !p->recovery_logged) {
+        p->recovery_logged = true;
+        log_notice("%s %s chunks are to be had again: new data gets them, what fell back stays on "
+                   "plain OS pages; not logged from here on",
+                   pages_kind_name(p->options.kind), p->options.what);
+    }
+    p->backoff_us = 0;
+}
+
 /* Is a huge request worth trying now? */
 static bool may_ask_huge(struct pages *p) {
     if (p->os_page_bytes == 0) { /* plain is asked for, or there is no such size */
@@ -98,11 +109,14 @@ static bool may_ask_huge(struct pages *p) {
     if (now_us >= p->retry_at_us) {
         return true;
     }
-    if (p->options.kind == PAGES_HUGETLB && now_us >= p->look_at_us) {
-        p->look_at_us = now_us + POOL_LOOK_US;
+    if (now_us < p->look_at_us) {
+        return false;
+    }
+    p->look_at_us = now_us + POOL_LOOK_US;
+    if (p->options.kind == PAGES_HUGETLB) {
         return pool_free(p) != p->pool_free_seen;
     }
-    return false;
+    return p->last_reason == PAGES_REASON_THP_NEVER && !pages_os_thp_is_never();
 }
 
 /* ---- regions ---- */
@@ -290,7 +304,7 @@ static void *acquire_huge(struct pages *p) {
     if (r == NULL && may_ask_huge(p)) {
         r = region_map(p, kind, &error);
         if (r != NULL) {
-            p->backoff_us = 0;
+            note_success(p);
         } else if (error.reason != PAGES_REASON_NONE) {
             note_failure(p, error);
         }
@@ -376,6 +390,10 @@ static const struct {
     [PAGES_REASON_NO_SUPPORT] = {"no_support", "no such huge page size on this machine"},
     [PAGES_REASON_THP_NEVER] = {"thp_never", "transparent huge pages are set to 'never'"},
     [PAGES_REASON_POOL_EMPTY] = {"pool_empty", "the huge page pool is empty"},
+    [PAGES_REASON_HELD_BACK] =
+        {"held_back",
+         "the huge page pool has free pages, but not for this process (cgroup limit on "
+         "reservations, cpuset, NUMA policy or ulimit -v)"},
     [PAGES_REASON_POPULATE] = {"populate",
                                "reserved but not populated (cgroup limit, cpuset or NUMA policy)"},
     [PAGES_REASON_NOT_PERMITTED] = {"not_permitted", "not permitted"},

@@ -168,6 +168,11 @@ static void *map_at(char *place, size_t bytes, int flags, struct pages_os_error 
     return ptr;
 }
 
+static bool pool_has(size_t os_page_bytes, size_t pages) {
+    struct pages_pool pool;
+    return pages_pool_read(os_page_bytes, &pool) == ST_OK && pool.free >= pool.reserved + pages;
+}
+
 void *pages_os_map_hugetlb(size_t bytes, size_t os_page_bytes, size_t align,
                            struct pages_os_error *error) {
     char *place = reserve_aligned(bytes, align > os_page_bytes ? align : os_page_bytes);
@@ -179,6 +184,10 @@ void *pages_os_map_hugetlb(size_t bytes, size_t os_page_bytes, size_t align,
     void *ptr =
         map_at(place, bytes, MAP_HUGETLB | (int)((unsigned)log2_size << MAP_HUGE_SHIFT), error);
     if (ptr == NULL) {
+        if (error->reason == PAGES_REASON_POOL_EMPTY &&
+            pool_has(os_page_bytes, bytes / os_page_bytes)) {
+            error->reason = PAGES_REASON_HELD_BACK;
+        }
         return NULL;
     }
     int code = pages_os_populate(ptr, bytes, os_page_bytes);

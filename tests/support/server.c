@@ -103,16 +103,10 @@ char *server_log(const struct server *s) {
 /* ---- starting ---- */
 
 /* Never returns. The child dies with its parent, so a crashed test leaves no server behind. */
-static void exec_child(const char *program, char **argv, int out_fd, const char *procs_path) {
+static void exec_child(const char *program, char **argv, int out_fd, bool (*prepare)(void)) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (procs_path) {
-        int fd = open(procs_path, O_WRONLY);
-        char pid[16];
-        int len = snprintf(pid, sizeof(pid), "%d", (int)getpid());
-        if (fd < 0 || write(fd, pid, (size_t)len) != len) {
-            _exit(126);
-        }
-        close(fd);
+    if (prepare && !prepare()) {
+        _exit(126);
     }
     setenv("LC_ALL", "C", 1); /* redis-server's SORT ALPHA goes by the locale */
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
@@ -123,13 +117,13 @@ static void exec_child(const char *program, char **argv, int out_fd, const char 
     _exit(127);
 }
 
-static pid_t spawn(const char *program, char **argv, const char *log_path, const char *procs_path) {
+static pid_t spawn(const char *program, char **argv, const char *log_path, bool (*prepare)(void)) {
     int out_fd = open(log_path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
     assert_true(out_fd >= 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        exec_child(program, argv, out_fd, procs_path);
+        exec_child(program, argv, out_fd, prepare);
     }
     close(out_fd);
     return pid;
@@ -191,8 +185,8 @@ static void free_server(struct server *s) {
     free(s);
 }
 
-struct server *server_start_in_cgroup(enum server_kind kind, const char *const *args,
-                                      const char *procs_path) {
+struct server *server_start_prepared(enum server_kind kind, const char *const *args,
+                                     bool (*prepare)(void)) {
     struct server *s = calloc(1, sizeof(*s));
     s->kind = kind;
     snprintf(s->dir, sizeof(s->dir), "/tmp/goblin-test-XXXXXX");
@@ -215,7 +209,7 @@ struct server *server_start_in_cgroup(enum server_kind kind, const char *const *
         assert_true(argc < MAX_ARGS - 1);
         argv[argc++] = args[i];
     }
-    s->pid = spawn(program, (char **)argv, s->log_path, procs_path);
+    s->pid = spawn(program, (char **)argv, s->log_path, prepare);
     add_running(s);
     if (!wait_answers(s)) {
         char *log = server_log(s);
@@ -228,7 +222,7 @@ struct server *server_start_in_cgroup(enum server_kind kind, const char *const *
 }
 
 struct server *server_start(enum server_kind kind, const char *const *args) {
-    return server_start_in_cgroup(kind, args, NULL);
+    return server_start_prepared(kind, args, NULL);
 }
 
 /* ---- stopping ---- */

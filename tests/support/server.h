@@ -31,9 +31,9 @@ bool server_available(enum server_kind kind);
  * answered. Fails the test, with the log shown, when that does not happen within 30 s. */
 struct server *server_start(enum server_kind kind, const char *const *args);
 
-/* The same, in a cgroup: the child writes its pid to `procs_path` before it executes the server. */
-struct server *server_start_in_cgroup(enum server_kind kind, const char *const *args,
-                                      const char *procs_path);
+/* The same, after the child has called prepare(), which puts it into a cgroup or gives up rights, say; false ends the child. */
+struct server *server_start_prepared(enum server_kind kind, const char *const *args,
+                                     bool (*prepare)(void));
 
 /* SIGTERM, wait 60 s at most, fail the test when the exit status is not 0 or a sanitizer reported
  * anything; the directory is removed. NULL does nothing. */
