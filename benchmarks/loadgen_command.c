@@ -9,15 +9,16 @@
 #define SCORE_UNIT UINT64_C(1000000)
 
 enum place {
-    PLACE_NONE,  /* only the text before it */
-    PLACE_ID,    /* {id}: a random item's number, 12 digits */
-    PLACE_SEQ,   /* {seq}: the next number from --first on, 12 digits */
-    PLACE_N,     /* {n}: a random number below --fields; {n+K}: the same one and K */
+    PLACE_NONE, /* only the text before it */
+    PLACE_ID,   /* {id}: a random item's number, 12 digits */
+    PLACE_SEQ,  /* {seq}: the next number from --first on, 12 digits */
+    PLACE_ONCE, /* {once}: the item that comes so far along in a scattered order of all, 12 digits */
+    PLACE_N,    /* {n}: a random number below --fields; {n+K}: the same one and K */
     PLACE_SCORE, /* {score}: a random number with a fraction; {score+K}: the same one and K */
     PLACE_VALUE, /* {value}: --value-bytes random bytes */
 };
 
-static const char *const place_names[] = {"", "id", "seq", "n", "score", "value"};
+static const char *const place_names[] = {"", "id", "seq", "once", "n", "score", "value"};
 
 struct part {
     const char *text; /* in the options' own string */
@@ -38,6 +39,7 @@ struct command {
     size_t word_count;
     size_t part_count;
     uint64_t seq;
+    uint64_t step; /* from one {once} to the next, modulo --fields */
     uint64_t n;
     uint64_t score;
     struct buf scratch; /* the word being made: its length comes before it */
@@ -57,8 +59,8 @@ static void parse_place(struct part *p, const char *ptr, size_t len) {
     if (p->place == PLACE_NONE ||
         (p->again &&
          (!number || !number_parse_u64(BYTES(plus + 1, len - name_len - 1), &p->plus)))) {
-        die(EXIT_USAGE, "unknown place {%.*s} (id, seq, n, n+K, score, score+K, value)", (int)len,
-            ptr);
+        die(EXIT_USAGE, "unknown place {%.*s} (id, seq, once, n, n+K, score, score+K, value)",
+            (int)len, ptr);
     }
 }
 
@@ -83,6 +85,23 @@ static const char *parse_word(struct command *c, const char *at) {
     return at;
 }
 
+/* A step that visits every one of count items before it comes back to the first: prime to it, and
+ * near the golden section, so that neighbours in the order lie far apart. */
+static uint64_t scattering_step(uint64_t count) {
+    for (uint64_t step = count - count * 382 / 1000;; step++) {
+        uint64_t a = count;
+        uint64_t b = step;
+        while (b != 0) {
+            uint64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1) {
+            return step;
+        }
+    }
+}
+
 struct command *command_create(const struct options *o) {
     size_t most = strlen(o->command) + 1;
     struct command *c = calloc(1, sizeof(*c));
@@ -97,6 +116,12 @@ struct command *command_create(const struct options *o) {
     if (c->word_count == 0) {
         die(EXIT_USAGE, "an empty command");
     }
+    for (size_t i = 0; i < c->part_count; i++) {
+        if (c->parts[i].place == PLACE_ONCE && o->fields > UINT32_MAX) {
+            die(EXIT_USAGE, "{once} goes up to %u --fields", UINT32_MAX); /* or products overflow */
+        }
+    }
+    c->step = scattering_step(o->fields);
     return c;
 }
 
@@ -148,6 +173,9 @@ static void append_part(struct engine *e, struct command *c, const struct part *
         break;
     case PLACE_SEQ:
         append_id(out, c->seq++);
+        break;
+    case PLACE_ONCE:
+        append_id(out, c->seq++ % e->opt->fields * c->step % e->opt->fields);
         break;
     case PLACE_N:
         c->n = p->again ? c->n : *id;

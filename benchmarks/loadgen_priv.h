@@ -38,6 +38,14 @@ struct batch {
     struct batch *after; /* sent after it on the same connection, or free as it is */
 };
 
+/* How far a reply of unknown structure has been looked at, since it may come in many parts. */
+struct scan {
+    size_t at;     /* bytes of it that are done with */
+    uint64_t open; /* replies in it still to be taken */
+    uint64_t elements;
+    uint64_t nils;
+};
+
 struct conn {
     int fd;
     bool wants_write;     /* EPOLLOUT is on: the kernel's buffer was full */
@@ -48,6 +56,7 @@ struct conn {
     struct batch *sending; /* the first one not wholly sent, NULL when all are */
     struct batch *ahead;   /* closed loop: built, not yet sent */
     struct buf in;
+    struct scan scan; /* all zero between replies */
 };
 
 /* Requests of one kind differ in the digits and the value only. */

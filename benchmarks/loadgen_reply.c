@@ -77,17 +77,17 @@ static size_t take_ok(const struct item *item, const char *ptr, size_t len) {
     return have == sizeof(ok) - 1 ? have : 0;
 }
 
-/* Bytes of one RESP2 reply of any kind at ptr, 0 while it is incomplete; adds up what it holds.
- * Elements of nested arrays are counted, the arrays are not. */
-static size_t take_any(const struct item *item, const char *ptr, size_t len, uint64_t *elements,
-                       uint64_t *nils) {
-    size_t at = 0;
-    uint64_t open = 1; /* replies still to be taken */
-    while (open > 0) {
-        const char *line = ptr + at;
-        const char *end = at < len ? memchr(line, '\n', len - at) : NULL;
-        if (at < len && *line == '-') {
-            wrong_reply("an error", item, line, len - at);
+/* Look further at one RESP2 reply of any kind that begins at ptr: its bytes when it is complete, else
+ * 0. Elements of nested arrays are counted, the arrays are not. */
+static size_t take_any(struct scan *s, const struct item *item, const char *ptr, size_t len) {
+    if (s->at == 0) {
+        s->open = 1;
+    }
+    while (s->open > 0) {
+        const char *line = ptr + s->at;
+        const char *end = s->at < len ? memchr(line, '\n', len - s->at) : NULL;
+        if (s->at < len && *line == '-') {
+            wrong_reply("an error", item, line, len - s->at);
         }
         if (end == NULL) {
             return 0;
@@ -96,34 +96,39 @@ static size_t take_any(const struct item *item, const char *ptr, size_t len, uin
         bool bulk = *line == '$';
         bool array = *line == '*';
         if ((!bulk && !array && *line != ':' && *line != '+') || line_len < 3) {
-            wrong_reply("no RESP2 reply", item, line, len - at);
+            wrong_reply("no RESP2 reply", item, line, len - s->at);
         }
-        at += line_len;
-        open--;
-        if (!bulk && !array) {
-            (*elements)++;
-            continue;
-        }
-        int64_t count;
-        if (!number_parse_i64(BYTES(line + 1, line_len - 3), &count) || count < -1) {
+        int64_t count = 0;
+        if ((bulk || array) &&
+            (!number_parse_i64(BYTES(line + 1, line_len - 3), &count) || count < -1)) {
             wrong_reply("no length", item, line, line_len);
         }
-        if (count < 0) {
-            (*nils)++;
-        } else if (bulk) {
-            (*elements)++;
-            at += (size_t)count + 2;
-        } else {
-            open += (uint64_t)count;
-        }
-        if (at > len) {
+        size_t body_len = bulk && count >= 0 ? (size_t)count + 2 : 0;
+        if (s->at + line_len + body_len > len) {
             return 0;
         }
+        s->at += line_len + body_len;
+        s->open -= 1;
+        s->open += array && count > 0 ? (uint64_t)count : 0;
+        s->nils += count < 0;
+        s->elements += !array && count >= 0;
     }
-    return at;
+    return s->at;
 }
 
-static size_t take_one(struct engine *e, const struct item *item, const char *ptr, size_t len) {
+static size_t take_counted(struct engine *e, struct conn *c, const struct item *item,
+                           const char *ptr, size_t len) {
+    size_t used = take_any(&c->scan, item, ptr, len);
+    if (used > 0) {
+        e->result->reply_elements += c->scan.elements;
+        e->result->reply_nils += c->scan.nils;
+        c->scan = (struct scan){0};
+    }
+    return used;
+}
+
+static size_t take_one(struct engine *e, struct conn *c, const struct item *item, const char *ptr,
+                       size_t len) {
     switch (item->reply) {
     case REPLY_VALUE:
         return take_value(e, item, ptr, len);
@@ -134,21 +139,14 @@ static size_t take_one(struct engine *e, const struct item *item, const char *pt
     case REPLY_ANY:
         break;
     }
-    uint64_t elements = 0;
-    uint64_t nils = 0;
-    size_t used = take_any(item, ptr, len, &elements, &nils);
-    if (used > 0) {
-        e->result->reply_elements += elements;
-        e->result->reply_nils += nils;
-    }
-    return used;
+    return take_counted(e, c, item, ptr, len);
 }
 
 bool replies_take(struct engine *e, struct conn *c) {
     const struct batch *b = c->oldest;
     size_t at = 0;
     while (at < c->in.len && c->reply_count < b->item_count) {
-        size_t used = take_one(e, &b->items[c->reply_count], c->in.ptr + at, c->in.len - at);
+        size_t used = take_one(e, c, &b->items[c->reply_count], c->in.ptr + at, c->in.len - at);
         if (used == 0) {
             break;
         }
