@@ -300,4 +300,6 @@ void doctor_write(const struct doctor_facts *f, struct buf *out) {
     buf_append_cstr(out, r.problems == 0 ? "No memory problem was found.\n" : "\n");
     write_state(out, "Arenas", &f->memory->arena);
     write_state(out, "Indexes", &f->memory->index);
+    buf_printf(out, "Page tables: %zu KiB. Transparent huge pages are set to '%s'.\n",
+               (size_t)f->info->page_table_bytes >> 10, f->machine->thp_mode);
 }

@@ -85,7 +85,7 @@ static void find_out(struct check *c, enum pages_kind kind, size_t page_bytes, s
 
 static void write_mib(const char *what, size_t bytes, struct buf *out) {
     if (bytes == MACHINE_NO_LIMIT) {
-        buf_printf(out, "%snone", what);
+        buf_printf(out, "%snone seen", what);
     } else {
         buf_printf(out, "%s%zu MiB", what, bytes >> 20);
     }
@@ -199,8 +199,10 @@ static void report_machine(struct check *c) {
     buf_printf(out, INDENT "NUMA nodes: %s, usable by this process: %s\n",
                m->nodes_online[0] != '\0' ? m->nodes_online : "none",
                m->nodes_allowed[0] != '\0' ? m->nodes_allowed : "all");
-    write_mib(INDENT "locked memory limit (RLIMIT_MEMLOCK): ", m->memlock_bytes, out);
-    buf_append_cstr(out, "; huge pages do not count against it\n");
+    write_mib(INDENT
+              "locked memory limit (RLIMIT_MEMLOCK), which huge pages do not count against: ",
+              m->memlock_bytes, out);
+    buf_append_char(out, '\n');
 }
 
 /* ---- the answer ---- */

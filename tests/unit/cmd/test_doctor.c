@@ -97,14 +97,16 @@ static void nothing_is_said_of_a_healthy_server(void **state) {
     report();
     assert_string_equal(text, "No memory problem was found.\n"
                               "Arenas: on plain pages, as asked.\n"
-                              "Indexes: on plain pages, as asked.\n");
+                              "Indexes: on plain pages, as asked.\n"
+                              "Page tables: 0 KiB. Transparent huge pages are set to 'madvise'.\n");
     ask(&memory.arena, PAGES_HUGETLB, 100, 0);
     ask(&memory.index, PAGES_THP, 8, 0);
     info.anon_huge_pages_bytes = 8 * MIB;
     report();
     assert_string_equal(text, "No memory problem was found.\n"
                               "Arenas: 100.0 of 100.0 MiB on huge pages (hugetlb, 2 MiB).\n"
-                              "Indexes: 8.0 of 8.0 MiB on huge pages (thp, 2 MiB).\n");
+                              "Indexes: 8.0 of 8.0 MiB on huge pages (thp, 2 MiB).\n"
+                              "Page tables: 0 KiB. Transparent huge pages are set to 'madvise'.\n");
 }
 
 static void ratios_of_little_memory_mean_nothing(void **state) {
