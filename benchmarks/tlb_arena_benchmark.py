@@ -162,7 +162,7 @@ def report(args, result):
     print(huge_report.table(result).lstrip("\n"), flush=True)
     if args.json:
         with open(args.json, "w") as f:
-            json.dump(result, f, indent=1)
+            json.dump(result, f, separators=(",", ":"))
             f.write("\n")
     plots = huge_report.plots(args.plot, result) if args.plot else []
     if plots:

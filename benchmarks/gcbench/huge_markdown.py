@@ -8,8 +8,8 @@ from .huge_report import (OVERVIEW, cache_line, dtlb_rows, headline, memory_rows
 from .system import machine_line
 
 ABOUT = """True resident is VmRSS + HugetlbPages, since the kernel leaves pages of the pool out of VmRSS. Differences are
-to the first row, trial by trial: the median with the least and the greatest. User time is sampled; behind it stand three
-standard errors. Latency is that of a batch of `pipeline` requests."""
+to the first row, trial by trial: the median with the least and the greatest. User time is sampled; behind it stand
+three standard errors. Latency is that of a batch of `pipeline` requests."""
 
 
 def cells(head, rows):

@@ -194,18 +194,18 @@ def p99_clause(c, bound):
             f"search{'es' * (searches > 1)} to {RATE_RESOLUTION:.0%}, smaller differences are none.")
 
 
-def coverage_clause(c, result, dataset):
+def coverage_clause(c, result):
+    """What share of arena and index each arm had on huge pages in the last round."""
+    dataset = WORKLOADS[c["workload"]].dataset
+    obtained = [r for r in result["rounds"] if r["dataset"] == dataset][-1]["obtained"]
     words = []
-    for r in (r for r in result["rounds"] if r["dataset"] == dataset):
-        words = []
-        for name, got in r["obtained"].items():
-            arm = Arm(name)
-            if arm.huge and name in c["arms"]:
-                asked = [("arena", arm.arena_huge), ("index", arm.index)]
-                shares = [f"{k} {got[k + '_share']:.0%}" for k, yes in asked
-                          if yes and got[k + "_share"] is not None]
-                words.append(f"{name} {', '.join(shares) or 'nothing to cover'}")
-    return "; ".join(words)
+    for arm in (Arm(n) for n in c["arms"]):
+        if arm.huge and arm.name in obtained:
+            got = obtained[arm.name]
+            shares = [f"{k} {got[k + '_share']:.0%}" for k, asked in (("arena", arm.arena_huge), ("index", arm.index))
+                      if asked and got[k + "_share"] is not None]
+            words.append(f"{arm.name} {', '.join(shares) or 'nothing to cover'}")
+    return "On huge pages were: " + "; ".join(words) + "."
 
 
 def reading(c, result):
@@ -222,7 +222,7 @@ def reading(c, result):
                  f"little; they act on the other {1 - base['kernel_share']:.0%}.")
     if tested(c):
         lines.append(user_clause(c))
-        lines.append("On huge pages were: " + coverage_clause(c, result, WORKLOADS[c["workload"]].dataset) + ".")
+        lines.append(coverage_clause(c, result))
     if "p99_rate" in base:
         lines.append(p99_clause(c, result["options"]["p99_us"]))
     lines.append(f"Spread between trials: {max(a['ops']['spread'] for a in c['arms'].values()):.0%} of ops/s, "
@@ -334,8 +334,8 @@ def overview_rows(result):
     return ["", result["arms"][0], *result["arms"][1:]], rows
 
 
-OVERVIEW = ("Server CPU an operation, and how it differs (median over trials; * where trials agree, the 99 % interval "
-            "leaves out 0 and it is more than equal servers differ by):")
+OVERVIEW = ("Server CPU an operation (P50: pipeline 50), and how it differs (median over trials; * where trials agree, the "
+            "99 % interval leaves out 0 and it is more than equal servers differ by):")
 
 
 def headline(result):
@@ -349,7 +349,8 @@ def headline(result):
         lines = [f"PARTIAL: {name} has only {share:.0%} of what it asked for on huge pages; the rest fell back "
                  f"({reason or 'no reason given'})."]
     else:
-        lines = [f"At least {share:.0%} of what each arm asked for is on huge pages."]
+        much = "All" if share > 0.999 else f"At least {share:.0%}"
+        lines = [f"{much} of what each arm asked for is on huge pages."]
     for r in result["rounds"][-1:]:
         plain = r["memory"].get("plain")
         if plain and plain["thp_bytes"] > plain["true_resident_bytes"] / 10:
@@ -414,34 +415,44 @@ def table(result):
 # ---- plots --------------------------------------------------------------------------------------
 
 
+def against(summary, arms, get):
+    """What plot.bars wants of differences in percent: {arm: [(median, least, greatest), ...]}."""
+    return {arm: [get(c, c["arms"][arm]) for c in summary] for arm in arms}
+
+
+def paired_percent(metric):
+    def get(_, arm):
+        found = arm.get(metric)
+        return [100 * found["delta"][k] for k in ("median", "min", "max")] if found else None
+    return get
+
+
+def user_percent(c, arm):
+    d, error = user_delta(c["arms"][c["base"]], arm)
+    return [100 * d, 100 * (d - SIGMAS * error), 100 * (d + SIGMAS * error)]
+
+
 def plots(folder, result):
-    """Files written, by name."""
-    groups = [f"{c['workload']} P{c['pipeline']}" for c in result["summary"]]
-    arms, made = result["arms"], []
+    """Files written, by name; one of each kind for a pipeline."""
+    base, arms, made = result["arms"][0], result["arms"][1:], []
 
-    def bars(name, title, label, get):
-        series = {arm: [get(c["arms"][arm]) for c in result["summary"]] for arm in arms[1:]}
-        plot.bars(os.path.join(folder, name), title, label, groups, series)
-        made.append(name)
+    def bars(name, *what, **how):
+        plot.bars(os.path.join(folder, name + ".svg"), *what, **how)
+        made.append(name + ".svg")
 
-    percent = lambda d: [100 * d[k] for k in ("median", "min", "max")]
-    if len(arms) > 1:
-        bars("ops.svg", f"operations a second against {arms[0]}", "% more", lambda a: percent(a["ops"]["delta"]))
-        bars("cpu.svg", f"server CPU an operation against {arms[0]}", "% more",
-             lambda a: percent(a["cpu"]["delta"]))
-        user = {arm: [] for arm in arms[1:]}
-        for c in result["summary"]:
-            for arm in arms[1:]:
-                d, error = user_delta(c["arms"][c["base"]], c["arms"][arm])
-                user[arm].append([100 * d, 100 * (d - error), 100 * (d + error)])
-        plot.bars(os.path.join(folder, "user.svg"), f"of it in user space, against {arms[0]}", "% more", groups, user)
-        made.append("user.svg")
-        if any("p99_rate" in c["arms"][arms[1]] for c in result["summary"]):
-            bars("p99_rate.svg", f"highest rate with p99 in bounds, against {arms[0]}", "% more",
-                 lambda a: percent(a["p99_rate"]["delta"]) if "p99_rate" in a else None)
+    for pipeline in dict.fromkeys(c["pipeline"] for c in result["summary"]):
+        cells = [c for c in result["summary"] if c["pipeline"] == pipeline]
+        kinds = [("cpu", "server CPU an operation", paired_percent("cpu")),
+                 ("user", "user time an operation", user_percent),
+                 ("ops", "operations a second", paired_percent("ops"))]
+        if any("p99_rate" in a for c in cells for a in c["arms"].values()):
+            kinds.append(("rate", f"highest rate with p99 <= {result['options']['p99_us']} us",
+                          paired_percent("p99_rate")))
+        for name, title, get in kinds if arms else []:
+            bars(f"hugepages-{name}-p{pipeline}", f"{title}, pipeline {pipeline}: difference to {base}", "%",
+                 [c["workload"] for c in cells], against(cells, arms, get), near=True)
     last = {r["dataset"]: r for r in result["rounds"]}
     memory = {arm: [[r["pte"][arm]["p95_bytes"] / 1024] * 3 if arm in r["pte"] else None for r in last.values()]
-              for arm in arms}
-    plot.bars(os.path.join(folder, "vmpte.svg"), "page tables (VmPTE), 95th percentile through the run", "KiB",
-              list(last), memory)
-    return made + ["vmpte.svg"]
+              for arm in result["arms"]}
+    bars("hugepages-vmpte", "page tables (VmPTE), 95th percentile through the run", "KiB", list(last), memory)
+    return made

@@ -171,6 +171,7 @@ class Bench:
         known = (report["server"]["cpu_share"] + report["client"]["cpu_share"]) * elapsed
         report["foreign_cores"] = max(0.0, (busy_seconds() - busy - known) / elapsed)
         report["cost"] = cost.since()
+        report.pop("quantiles_us", None)  # hundreds of runs go into one file
         return report
 
     def trial(self, data, workloads, trial):
@@ -262,7 +263,7 @@ class LoadgenClient:
 
     def run(self, server, data, workload, pipeline, connections, seed):
         return workload.run(self.loadgen, server, data, pipeline=pipeline, connections=connections,
-                            seconds=self.args.seconds, warmup=min(0.3, self.args.seconds), seed=seed)
+                            seconds=self.args.seconds, warmup=min(0.2, self.args.seconds), seed=seed)
 
     def open(self, server, data, workload, pipeline, connections, rate, seconds, seed):
         return workload.run(self.loadgen, server, data, pipeline=pipeline, connections=connections, seconds=seconds,

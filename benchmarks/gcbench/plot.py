@@ -29,12 +29,17 @@ def draw(path, lines, width=900, height=420):
         raise BenchError(f"gnuplot failed on {path}: {run.stderr.strip()}")
 
 
-def bars(path, title, label, groups, series, log=False, line=None):
-    """Clustered bars. series: {name: [(value, low, high) or None, one for each group]}; line: a height to mark."""
+def bars(path, title, label, groups, series, log=False, line=None, near=False):
+    """Clustered bars. series: {name: [(value, low, high) or None, one for each group]}; line: a height to mark;
+    near: let whiskers that reach far beyond all the values be cut off."""
     lines = [f"set title {quote(title)}", f"set ylabel {quote(label)}", "set style data histogram",
              "set style histogram errorbars gap 1 lw 1", "set style fill solid 0.85 border -1", "set boxwidth 0.9",
              "set xtics rotate by -35 font ',10' nomirror", "set bars 0.4",
-             "set logscale y" if log else "set yrange [*<0:*]", "$data << EOD"]
+             "set logscale y" if log else "set yrange [*<0:*]"]
+    values = [c[0] for cells in series.values() for c in cells if c is not None]
+    if near and values:
+        lines.append("set yrange [%g:%g]" % (2 * min(0, *values) - 2, 2 * max(0, *values) + 2))
+    lines.append("$data << EOD")
     for i, group in enumerate(groups):
         cells = [series[name][i] for name in series]
         lines.append(" ".join([quote(group)] + ["? ? ?" if c is None else "%g %g %g" % tuple(c) for c in cells]))
