@@ -234,11 +234,11 @@ static void a_snapshot_replaces_all_there_is(void **state) {
     struct server *s = start();
     struct client *c = server_connect(s);
     client_expect(c, "+OK", "SET", "a", "1", NULL);
-    client_expect(c, "+OK", "SET", "short", "x", "PX", "1", NULL);
+    client_expect(c, "+OK", "SET", "short", "x", "PX", "300", NULL);
     client_expect(c, "+OK", "SAVE", "one.rdb", NULL);
     client_expect(c, "+OK", "SET", "a", "2", NULL);
     client_expect(c, "+OK", "SET", "b", "2", NULL);
-    wait_ms(5);
+    wait_ms(350);
     /* what follows LOAD on the same connection waits for it */
     client_append(c, "LOAD", "one.rdb", NULL);
     client_append(c, "GET", "a", NULL);
