@@ -121,6 +121,10 @@ def range_of(delta):
     return f"{delta['min']:+.1%} to {delta['max']:+.1%}"
 
 
+def counted(number, word):
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
 def differences(c, metric, what):
     """One sentence: which arms differ in a metric, by how much, and which cannot be told apart."""
     said, found = {}, verdicts(c, metric)
@@ -128,12 +132,15 @@ def differences(c, metric, what):
         said.setdefault(found[name], []).append((name, c["arms"][name][metric]["delta"]))
     if "few" in said:
         return (f"{what}: " + ", ".join(f"{d['median']:+.1%} with {n}" for n, d in said["few"])
-                + f"; {c['trials']} trial{'s' * (c['trials'] > 1)} cannot tell that from noise.")
+                + f"; {counted(c['trials'], 'trial')} cannot tell that from noise.")
     parts = []
     if "sure" in said:
         word = lambda d: f"{abs(d['median']):.1%} {'more' if d['median'] > 0 else 'less'}"
         parts.append(", ".join(f"{word(d)} with {n} ({range_of(d)})"
                                for n, d in sorted(said["sure"], key=lambda x: x[1]["median"])))
+    if "unsure" in said:
+        parts.append("less or more in all trials, but so scattered that more trials are needed, with "
+                     + ", ".join(f"{n} ({range_of(d)})" for n, d in said["unsure"]))
     if "luck" in said:
         parts.append("no more than two equal servers can differ by with "
                      + ", ".join(f"{n} ({d['median']:+.1%})" for n, d in said["luck"]))
@@ -146,7 +153,7 @@ def differences(c, metric, what):
 def control_clause(c):
     d, found = c["arms"]["control"]["cpu"]["delta"], verdicts(c, "cpu")["control"]
     return (f"The second plain server took {d['median']:+.1%} of server CPU an operation ({range_of(d)}) with nothing "
-            "different but its place in memory" + (", within the noise." if found == "noise" else "."))
+            "different but its place in memory" + (", within the noise." if found in ("noise", "unsure") else "."))
 
 
 def user_delta(base, other):
@@ -334,8 +341,8 @@ def overview_rows(result):
     return ["", result["arms"][0], *result["arms"][1:]], rows
 
 
-OVERVIEW = ("Server CPU an operation (P50: pipeline 50), and how it differs (median over trials; * where trials agree, the "
-            "99 % interval leaves out 0 and it is more than equal servers differ by):")
+OVERVIEW = ("Server CPU an operation (P50: pipeline 50), and how it differs (median over trials; * where trials agree, "
+            "the 99 % interval leaves out 0 and it is more than equal servers differ by):")
 
 
 def headline(result):
@@ -392,7 +399,7 @@ def pressure_rows(result):
 
 def what_ran(result):
     o = result["options"]
-    return (f"{o['trials']} trials of {o['seconds']:g} s on {o['rounds']} set{'s' * (o['rounds'] > 1)} of servers"
+    return (f"{counted(o['trials'], 'trial')} of {o['seconds']:g} s on {counted(o['rounds'], 'set')} of servers"
             + (f", all with {' '.join(o['server_args'])}" if o["server_args"] else "")
             + f"; client: {result['client']}; {result['server']}")
 
@@ -403,8 +410,8 @@ def table(result):
         lines += ["", memory_title(result, dataset) + " (true resident = VmRSS + HugetlbPages)"]
         lines += grid(*memory_rows(result, dataset)) + ["  " + cache_line(result, dataset)]
     for c in result["summary"]:
-        lines += ["", f"{trial_title(c)}   (medians of {c['trials']} trials; difference to {c['base']} by trial: median "
-                      "[min .. max]; latency of a batch)"]
+        lines += ["", f"{trial_title(c)}   (medians of {counted(c['trials'], 'trial')}; difference to {c['base']} by trial: "
+                      "median [min .. max]; latency of a batch)"]
         lines += grid(*trial_rows(c, result["options"]["p99_us"])) + ["  => " + line for line in c["reading"]]
     lines += kernel_block(result)
     if len(result["summary"]) > 1 and len(result["arms"]) > 1:

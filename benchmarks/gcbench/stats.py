@@ -46,12 +46,14 @@ def interval(values):
 
 
 def verdict(delta, trials, luck=LUCK):
-    """What a paired difference may be called: "few" trials, "noise" when trials disagree or the interval of the mean
-    holds 0, "luck" when two equal servers could differ by as much, and else "sure"."""
+    """What a paired difference may be called: "few" trials, "noise" when they disagree on the sign, "unsure" when the
+    interval of the mean holds 0 all the same, "luck" when two equal servers could differ by as much, else "sure"."""
     if trials < 3:
         return "few"
-    if delta["min"] <= 0 <= delta["max"] or delta["low"] <= 0 <= delta["high"]:
+    if delta["min"] <= 0 <= delta["max"]:
         return "noise"
+    if delta["low"] <= 0 <= delta["high"]:
+        return "unsure"
     return "luck" if abs(delta["median"]) < luck else "sure"
 
 

@@ -98,6 +98,7 @@ assert probe_seconds(1e6, 1, 2.0) == 2.0 and probe_seconds(1000, 1, 2.0) * 1000 
 base = [100, 104, 97, 101, 99, 102]
 assert verdict(paired(base, base), 6) == "noise"
 assert verdict(paired([103, 99, 101, 98, 104, 97], base), 6) == "noise"
+assert verdict(paired([b * x for b, x in zip(base, (0.6, 0.99, 0.99, 0.99, 0.99, 0.99))], base), 6) == "unsure"
 assert verdict(paired([b * 0.98 for b in base], base), 6) == "luck"
 assert verdict(paired([b * 0.9 for b in base], base), 6) == "sure"
 assert verdict(paired([b * 0.9 for b in base[:2]], base[:2]), 2) == "few"
