@@ -176,13 +176,17 @@ static void write_not_permitted(struct report *r, const struct pages_stats *p) {
 
 static void tell_of_fallback(struct report *r, const struct wish *w) {
     struct advice a;
-    advice_judge(r->f->machine, w->first->asked, w->first->asked_page_bytes, w->fallback_bytes, &a);
+    advice_judge(r->f->machine, w->first->asked, w->first->asked_page_bytes,
+                 w->fallback_bytes + w->bytes / GROWTH_PART, &a);
     buf_printf(problem(r, "Huge pages"),
                "%s asked for %s and did not get all of it; page tables take %zu KiB.\n", w->names,
                pages_kind_name(w->first->asked), (size_t)r->f->info->page_table_bytes >> 10);
     write_share(r, "Arenas", w->arena);
     write_share(r, "Indexes", w->index);
     write_not_permitted(r, w->first);
+    if (a.lacks & ~(unsigned)(ADVICE_SIZE | ADVICE_MODE)) {
+        buf_append_cstr(r->out, INDENT "For what fell back, and an eighth of all to grow:\n");
+    }
     advice_write(r->f->machine, &a, INDENT, r->out);
     if (a.lacks == 0) {
         bool limited = w->first->last_reason == PAGES_REASON_POPULATE ||

@@ -199,10 +199,13 @@ static void report_machine(struct check *c) {
     buf_printf(out, INDENT "NUMA nodes: %s, usable by this process: %s\n",
                m->nodes_online[0] != '\0' ? m->nodes_online : "none",
                m->nodes_allowed[0] != '\0' ? m->nodes_allowed : "all");
-    write_mib(INDENT
-              "locked memory limit (RLIMIT_MEMLOCK), which huge pages do not count against: ",
-              m->memlock_bytes, out);
-    buf_append_char(out, '\n');
+    buf_append_cstr(out, INDENT "locked memory limit (RLIMIT_MEMLOCK): ");
+    if (m->memlock_bytes == MACHINE_NO_LIMIT) {
+        buf_append_cstr(out, "none");
+    } else {
+        buf_printf(out, "%zu KiB", m->memlock_bytes >> 10);
+    }
+    buf_append_cstr(out, "; huge pages do not count against it\n");
 }
 
 /* ---- the answer ---- */

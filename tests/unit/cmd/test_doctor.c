@@ -129,8 +129,9 @@ static void a_share_that_fell_back_is_told_with_what_to_type(void **state) {
          "KiB.\n");
     says("   Arenas: 40.0 of 100.0 MiB (40 %) are on plain pages. Failures: the huge page pool is "
          "empty (3).\n");
-    says("   The pool is too small by 15 page(s) of 2 MiB: 20 needed, 5 of 100 free.\n");
-    says("     sysctl -w vm.nr_hugepages=115\n");
+    says("   The pool is too small by 22 page(s) of 2 MiB: 27 needed, 5 of 100 free.\n");
+    says("     sysctl -w vm.nr_hugepages=122\n");
+    says("   For what fell back, and an eighth of all to grow:\n");
     says("SAVE and a new start");
     says("Arenas: 60.0 of 100.0 MiB on huge pages (hugetlb, 2 MiB).\n");
     says_not("No memory problem");
@@ -144,8 +145,8 @@ static void arenas_and_indexes_of_one_pool_get_one_number(void **state) {
     report();
     says(" * Huge pages: Arenas and indexes asked for hugetlb");
     says("   Indexes: 10.0 of 16.0 MiB (62 %) are on plain pages.");
-    says("too small by 25 page(s)");
-    says("vm.nr_hugepages=125");
+    says("too small by 33 page(s)");
+    says("vm.nr_hugepages=133");
 }
 
 static void arenas_and_indexes_of_two_kinds_are_told_apart(void **state) {
@@ -158,7 +159,7 @@ static void arenas_and_indexes_of_two_kinds_are_told_apart(void **state) {
     says(" * Huge pages: Arenas asked for thp");
     says(" * Huge pages: Indexes asked for hugetlb");
     says("   Indexes: 0.5 of 7.0 MiB");
-    says("too small by 1 page(s)");
+    says("too small by 2 page(s)");
     assert_ptr_equal(strstr(strstr(text, "   Arenas: ") + 1, "   Arenas: "), NULL);
 }
 
@@ -216,7 +217,7 @@ static void a_limit_out_of_sight_is_not_called_enough(void **state) {
     says_not("new data gets them");
     machine.pools[0].cgroup = (struct machine_limit){4 * MIB, 64 * MIB, "/cg/hugetlb.2MB.max"};
     report();
-    says("     echo 104857600 > /cg/hugetlb.2MB.max\n");
+    says("     echo 119537664 > /cg/hugetlb.2MB.max\n");
     says_not("out of its sight");
 }
 
