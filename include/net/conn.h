@@ -80,6 +80,7 @@ struct conn_set {
     struct loop_task reap;
     struct buf spare[CONN_SPARE_MAX];
     size_t spare_count;
+    uint64_t sends, sent_bytes; /* since the owner last set them to 0 */
 };
 
 void conn_set_init(struct conn_set *set, struct loop *loop, struct conn_handler handler,

@@ -312,6 +312,8 @@ enum status conn_flush(struct conn *conn) {
         conn_close(conn);
         return ST_CLOSED;
     }
+    conn->set->sends++;
+    conn->set->sent_bytes += n > 0 ? (size_t)n : 0;
     if (n == (ssize_t)left) {
         return flushed(conn);
     }

@@ -521,11 +521,19 @@ void frontend_after_ready(struct loop *loop, void *user) {
     }
 }
 
+static void count_output(struct server *server) {
+    struct conn_set *conns = &server->frontend.conns;
+    server->metrics.total_writes_processed += conns->sends;
+    server->metrics.total_net_output_bytes += conns->sent_bytes;
+    conns->sends = conns->sent_bytes = 0;
+}
+
 void frontend_before_sleep(struct loop *loop, void *user) {
     struct server *server = user;
     WATCHDOG_BEGIN(start);
     conn_set_flush(&server->frontend.conns);
     WATCHDOG_END(start, "write to all", NULL);
+    count_output(server);
     if (UNLIKELY(server->config.latency_monitor_threshold != 0)) {
         int64_t turn_us = clock_monotonic_us() - loop_woke_us(loop);
         context_note_latency(&server->cx, LATENCY_LOOP, (uint64_t)turn_us * 1000);

@@ -193,6 +193,19 @@ static void hiredis_talks_to_it(void **state) {
     server_stop(s);
 }
 
+static void info_counts_what_is_sent(void **state) {
+    (void)state;
+    struct server *s = server_start(SERVER_GOBLIN, NULL);
+    struct client *c = server_connect(s);
+    client_expect(c, "+OK", "CONFIG", "RESETSTAT", NULL);
+    client_expect(c, "\"0123456789\"", "ECHO", "0123456789", NULL);
+    /* +OK, and $10 with its bytes: what INFO itself answers is sent later */
+    assert_int_equal(client_info_number(c, "stats", "total_net_output_bytes"), 5 + 5 + 12);
+    assert_int_equal(client_info_number(c, "stats", "total_writes_processed"), 3);
+    client_close(c);
+    server_stop(s);
+}
+
 /* SHUTDOWN ends the process with status 0; a second one on a pipeline is never executed. */
 static void shutdown_ends_the_server(void **state) {
     (void)state;
@@ -211,6 +224,7 @@ int main(void) {
         cmocka_unit_test(examples_hold_in_resp3),
         cmocka_unit_test(the_oracle_agrees_with_the_examples),
         cmocka_unit_test(hiredis_talks_to_it),
+        cmocka_unit_test(info_counts_what_is_sent),
         cmocka_unit_test(shutdown_ends_the_server),
     };
     return tests_result(cmocka_run_group_tests(tests, NULL, NULL), COUNT(tests));

@@ -125,6 +125,19 @@ static void echoes_and_keeps_nothing(void **state) {
     assert_int_equal(peer.closed, 1);
 }
 
+static void what_is_sent_is_counted(void **state) {
+    struct peer peer = {0};
+    peer_open(&peer);
+    set.sends = set.sent_bytes = 0;
+    peer_say(&peer, "hello");
+    turn(2);
+    peer_hears(&peer, "hello");
+    assert_int_equal(set.sends, 1);
+    assert_int_equal(set.sent_bytes, 5);
+    close(peer.fd);
+    turn(2);
+}
+
 static void a_half_closed_peer_gets_its_replies(void **state) {
     struct peer peer = {0};
     peer_open(&peer);
@@ -385,6 +398,7 @@ static void many_connections_drain_through_few_buffers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(echoes_and_keeps_nothing),
+        TEST(what_is_sent_is_counted),
         TEST(a_half_closed_peer_gets_its_replies),
         TEST(a_half_closed_peer_does_not_spin),
         TEST(a_reader_that_stops_is_waited_for),
