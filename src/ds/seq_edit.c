@@ -6,8 +6,8 @@
 /* Neighbours that together weigh less become one block. */
 #define MERGE_WEIGHT_MAX (SEQ_WEIGHT_MAX * 3 / 4)
 
-/* Bytes of room that are too many: twice what a block that grows is given. */
-#define SHRINK_FROM (2 * SEQ_GROW_STEP)
+/* Bytes of room that are too many. */
+#define SHRINK_FROM (3 * SEQ_GROW_STEP / 2)
 
 static struct seq_block *path_block(const struct seq *s, const struct seq_path *p) {
     return entry_block(s, path_entry(p));
@@ -26,7 +26,7 @@ static enum status rewrite(struct seq *s, const struct seq_path *p, const struct
 }
 
 /* A block that lost elements gets a shorter record, if memory allows. */
-static void shrink(struct seq *s, const struct seq_path *p) {
+static void shrink(struct seq *s, const struct seq_path *p, bool grows) {
     const struct seq_block *b = path_block(s, p);
     if (block_is_large(b) || block_used(b) + SHRINK_FROM > block_cap(b)) {
         return;
@@ -35,7 +35,7 @@ static void shrink(struct seq *s, const struct seq_path *p) {
     struct seq_draft d;
     seq_draft_init(&d);
     seq_draft_take(&d, &r, 0, r.count);
-    enum status st = rewrite(s, p, &d, true);
+    enum status st = rewrite(s, p, &d, grows);
     (void)st; /* it stays as it is */
 }
 
@@ -86,7 +86,7 @@ static enum status split(struct seq *s, struct seq_path *p, uint32_t k) {
     seq_block_remove(block_at(s, left), k, (uint32_t)n);
     p->levels = 1; /* above, the path is void */
     p->step[0] = (struct seq_step){block_at(s, left)->owner, seq_tree_pos_of(s, left)};
-    shrink(s, p);
+    shrink(s, p, true);
     return ST_OK;
 }
 
@@ -214,7 +214,7 @@ static void tidy(struct seq *s, const struct seq_path *p) {
     struct strip r = block_strip(path_block(s, p));
     bool light = strip_weight(&r) <= MERGE_WEIGHT_MAX / 2;
     if (!light || !(merge(s, p, pos) || (pos > 0 && merge(s, p, pos - 1)))) {
-        shrink(s, p);
+        shrink(s, p, false);
     }
 }
 
