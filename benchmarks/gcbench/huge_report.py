@@ -139,7 +139,7 @@ def differences(c, metric, what):
         parts.append(", ".join(f"{word(d)} with {n} ({range_of(d)})"
                                for n, d in sorted(said["sure"], key=lambda x: x[1]["median"])))
     if "unsure" in said:
-        parts.append("less or more in all trials, but so scattered that more trials are needed, with "
+        parts.append("the same sign in every trial, but too scattered to be sure of it without more trials, with "
                      + ", ".join(f"{n} ({range_of(d)})" for n, d in said["unsure"]))
     if "luck" in said:
         parts.append("no more than two equal servers can differ by with "
@@ -161,7 +161,8 @@ def user_delta(base, other):
     if not base["user_ns"]:
         return 0.0, 1.0
     ratio = other["user_ns"] / base["user_ns"]
-    return ratio - 1, max(ratio, 0.1) * (base["user_error"] ** 2 + other["user_error"] ** 2) ** 0.5
+    scale = ratio if ratio > 0.2 else 1.0  # nearly no samples are no measurement of nearly no time
+    return ratio - 1, scale * (base["user_error"] ** 2 + other["user_error"] ** 2) ** 0.5
 
 
 def user_clause(c):
