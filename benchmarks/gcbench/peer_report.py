@@ -247,15 +247,13 @@ def table(result, name):
     if not rows:
         return None
     rates = sorted({f"{r['rate']:,} a second; " for r in rows.values() if "rate" in r})
-    titled = {n: {**r, "title": r["title"] + sized(n, rows)} for n, r in rows.items()}
+    titled = {n: {**r, "title": r["title"] + sized(n, r)} for n, r in rows.items()}
     return make(result, titled) + caption(result, rows, what + "".join(rates))
 
 
-def sized(name, rows):
-    """How many entries, where the table has several sizes of the same row."""
-    stem, _, size = name.rpartition(".")
-    several = SIZE.fullmatch(size) and len([n for n in rows if n.rpartition(".")[0] == stem]) > 1
-    return f", {number_of(rows[name]['entries'])} entries" if several and rows[name]["kind"] in HOW else ""
+def sized(name, row):
+    """How many entries, for rows that --entries decides about."""
+    return f", {number_of(row['entries'])} entries" if row["kind"] in HOW and SIZE.fullmatch(name.rpartition(".")[2]) else ""
 
 
 def fill_page(result, text):

@@ -180,7 +180,8 @@ class Bench:
         if not steps:
             return
         for s in steps:
-            self.row(row_of(s), kind=mode, family=family.name, title=s.title, entries=entries,
+            held = self.group_ops(group, mode) if group.steps[0].single else entries  # those that grow from nothing
+            self.row(row_of(s), kind=mode, family=family.name, title=s.title, entries=held,
                      budget={"cpu": s.ratio, "p1": P1_RATIO, "open": 1.0}[mode], **(
                          {"rate": self.args.rate} if mode == "open" else {}))
         ops = self.group_ops(group, mode)
