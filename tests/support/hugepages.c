@@ -2,12 +2,14 @@
 #include "support/hugepages.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LOCK_FILE "/tmp/goblin-hugepages.lock"
@@ -21,6 +23,9 @@ static struct {
     long pool_2m, pool_1g, overcommit; /* -1: there is none */
     char thp[16];                      /* "": likewise */
 } before = {.lock_fd = -1};
+
+static pid_t guardian = -1;
+static int guardian_end = -1; /* our end of its pipe */
 
 static char cgroup_mount[] = "/tmp/goblin-cgroup-XXXXXX";
 static char cgroup_dir[64]; /* "": none */
@@ -154,6 +159,53 @@ static void close_cgroup(void) {
 
 /* ---- before and after ---- */
 
+static void put_back(long long page_bytes, const char *name, long pages) {
+    if (pages >= 0 && read_pool(page_bytes, name) != pages) {
+        (void)write_pool(page_bytes, name, pages);
+    }
+}
+
+/* The killed test's servers go a moment after it. */
+static void put_all_back(void) {
+    put_back(HUGE_2M, "nr_overcommit_hugepages", before.overcommit);
+    for (int tries = 0; tries < 50; tries++) {
+        put_back(HUGE_2M, "nr_hugepages", before.pool_2m);
+        put_back(HUGE_1G, "nr_hugepages", before.pool_1g);
+        if (read_pool(HUGE_2M, "nr_hugepages") == before.pool_2m &&
+            read_pool(HUGE_1G, "nr_hugepages") == before.pool_1g) {
+            break;
+        }
+        usleep(20 * 1000);
+    }
+    if (before.thp[0] != '\0') {
+        (void)hugepages_set_thp(before.thp);
+    }
+}
+
+/* A child that puts all back when the pipe's other end closes, be it because the test was killed;
+ * until then it holds the lock too. */
+static void start_guardian(void) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return;
+    }
+    fflush(NULL);
+    guardian = fork();
+    if (guardian == 0) {
+        char byte;
+        setsid();
+        signal(SIGTERM, SIG_IGN);
+        signal(SIGINT, SIG_IGN);
+        close(ends[1]);
+        while (read(ends[0], &byte, 1) > 0) {
+        }
+        put_all_back();
+        _exit(0);
+    }
+    close(ends[0]);
+    guardian_end = ends[1];
+}
+
 void hugepages_setup(void) {
     before.lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (before.lock_fd >= 0) {
@@ -163,21 +215,15 @@ void hugepages_setup(void) {
     before.pool_1g = read_pool(HUGE_1G, "nr_hugepages");
     before.overcommit = read_pool(HUGE_2M, "nr_overcommit_hugepages");
     note_thp();
-}
-
-static void put_back(long long page_bytes, const char *name, long pages) {
-    if (pages >= 0 && read_pool(page_bytes, name) != pages) {
-        (void)write_pool(page_bytes, name, pages);
-    }
+    start_guardian();
 }
 
 void hugepages_teardown(void) {
     close_cgroup();
-    put_back(HUGE_2M, "nr_overcommit_hugepages", before.overcommit);
-    put_back(HUGE_2M, "nr_hugepages", before.pool_2m);
-    put_back(HUGE_1G, "nr_hugepages", before.pool_1g);
-    if (before.thp[0] != '\0') {
-        (void)hugepages_set_thp(before.thp);
+    if (guardian > 0) {
+        close(guardian_end);
+        waitpid(guardian, NULL, 0);
+        guardian = -1;
     }
     if (before.lock_fd >= 0) {
         close(before.lock_fd);

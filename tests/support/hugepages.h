@@ -2,7 +2,7 @@
 /* The kernel's settings for huge pages: changed by tests, put back after each.
  *
  * Setup takes a lock that every program holds while it changes a pool, and notes what is set;
- * teardown puts all of it back, failed test or not. Every setter answers false where the machine
+ * teardown puts all of it back, failed test or not; a child does it when the program is killed. Every setter answers false where the machine
  * does not allow it: TEST_SKIP with the reason then. Only pages of 2 MiB and 1 GiB are known. */
 #ifndef SUPPORT_HUGEPAGES_H
 #define SUPPORT_HUGEPAGES_H
