@@ -184,7 +184,7 @@ def user_clause(c):
     parts = ["; ".join(sure)] * bool(sure)
     if unsure:
         parts.append("no difference beyond the error of sampling it, or beyond luck, with " + ", ".join(unsure))
-    return "User time an operation, where page walks for the data are: " + "; ".join(parts) + "."
+    return "User time an operation, which holds the page walks for the data: " + "; ".join(parts) + "."
 
 
 def p99_clause(c, bound):
