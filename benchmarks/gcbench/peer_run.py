@@ -69,12 +69,14 @@ class Bench:
     def requests(self, n):
         return max(min(n, 500), int(n * self.args.scale ** 0.75))
 
-    def start(self, name):
-        """A fresh server of the kind with this name."""
+    def start(self, name, repeatable=False):
+        """A fresh server of the kind with this name; repeatable: one whose indexes grow at the same entries each time."""
         self.count += 1
         folder = os.path.join(self.base, str(self.count))
         os.mkdir(folder)
         server = Server(name, self.args.servers[name], folder, self.cpus[0])
+        if repeatable and os.path.basename(server.argv[0]) == "goblin-core":
+            server.argv += ["--hash-seed", "1"]
         self.servers.append(server)
         server.start()
         return server
@@ -248,8 +250,8 @@ class Bench:
             for full in self.args.entries if family.sized else [family.entries]:
                 parts.append(self.family(family, full))
         for g in GROWTH:
-            for full in [g.entries] if g.entries else self.args.entries:
-                parts.append(growth.part(self, g, full, f"grow.{g.name}" + ("" if g.entries else "." + short(full))))
+            for full in self.args.entries:
+                parts.append(growth.part(self, g, full, f"grow.{g.name}.{short(full)}"))
         parts += [persist_rows.part(self, p) for p in PERSIST] + [bgsave.part(self, BGSAVE)]
         return [(seconds, run) for seconds, run in parts if run]
 
@@ -276,7 +278,7 @@ def all_rows(entries):
             for mode in ("cpu", "p1", "open"):
                 names += [f"{mode}.{family.name}.{s.name}{suffix}" for g in family.groups
                           if mode == "cpu" or getattr(g, mode) for s in g.named()]
-    names += [f"grow.{g.name}{suffix}" for g in GROWTH for suffix in ([""] if g.entries else sizes)]
+    names += [f"grow.{g.name}{suffix}" for g in GROWTH for suffix in sizes]
     return names + [f"persist.{p.name}" for p in PERSIST] + [f"bgsave.{name}" for name, _, _ in BGSAVE]
 
 

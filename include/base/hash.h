@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 
-/* Seed from the kernel; a fixed seed makes tests repeatable. Call once before the first hash_bytes.
- */
+/* Seed from the kernel; a fixed seed makes tests and measurements repeatable. Call once before the first
+ * hash_bytes. */
 void hash_setup(void);
 void hash_setup_seed(uint64_t seed);
 

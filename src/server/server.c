@@ -121,7 +121,11 @@ static enum status fit_maxclients(struct server *s, struct buf *error) {
 }
 
 enum status server_setup(struct server *s, struct buf *error) {
-    hash_setup();
+    if (s->config.hash_seed != 0) {
+        hash_setup_seed(s->config.hash_seed);
+    } else {
+        hash_setup();
+    }
     ticks_setup();
     table_setup();
     errno = 0;

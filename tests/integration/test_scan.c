@@ -245,6 +245,37 @@ static void invented_cursors_are_harmless(void **state) {
     client_expect(client, "+PONG", "PING", NULL);
 }
 
+/* What SCAN returns of 1000 keys, in the order of the index, as text; the caller frees it. */
+static char *order_of_keys(const char *seed) {
+    const char *args[] = {"--hash-seed", seed, NULL};
+    struct server *s = server_start(SERVER_GOBLIN, args);
+    struct client *c = server_connect(s);
+    for (int i = 0; i < 1000; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "key:%d", i);
+        client_expect(c, "+OK", "SET", key, "v", NULL);
+    }
+    struct reply *r = client_cmd(c, "SCAN", "0", "COUNT", "100000", NULL);
+    assert_non_null(r);
+    char *text = reply_text(r);
+    reply_free(r);
+    client_close(c);
+    server_stop(s);
+    return text;
+}
+
+static void a_fixed_seed_repeats_the_order(void **state) {
+    (void)state;
+    char *first = order_of_keys("7");
+    char *again = order_of_keys("7");
+    char *drawn = order_of_keys("0");
+    assert_string_equal(first, again);
+    assert_string_not_equal(first, drawn);
+    free(first);
+    free(again);
+    free(drawn);
+}
+
 static int start(void **state) {
     (void)state;
     server = server_start(SERVER_GOBLIN, NULL);
@@ -270,6 +301,7 @@ int main(void) {
         cmocka_unit_test(a_call_returns_about_what_was_asked),
         cmocka_unit_test(match_and_type_filter),
         cmocka_unit_test(invented_cursors_are_harmless),
+        cmocka_unit_test(a_fixed_seed_repeats_the_order),
     };
     return tests_result(cmocka_run_group_tests(tests, start, stop), COUNT(tests));
 }
