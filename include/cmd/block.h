@@ -32,7 +32,8 @@ struct block_ops {
  *   timeout_ms  from now; 0 waits for ever
  *   payload     copied: what serve needs to know (direction, count, another key)
  *
- * Out of memory is replied as an error. */
+ * Out of memory is replied as an error. A client whose connection is closed does not wait, and nothing of what it sent
+ * behind this is executed. */
 void block_client(struct call *call, size_t first_key, size_t count, int64_t timeout_ms,
                   const struct block_ops *ops, struct bytes payload);
 
@@ -69,7 +70,7 @@ MUST_CHECK bool block_until_released(struct call *call);
 struct reply block_reply(struct cmd_context *cx, struct client *c);
 void block_release(struct cmd_context *cx, struct client *c);
 
-/* The client is going away. */
+/* The client is going away: at once, nothing may be served to a closed connection. */
 void block_forget(struct cmd_context *cx, struct client *c);
 
 size_t block_count(const struct cmd_context *cx);

@@ -20,6 +20,7 @@ enum client_flag {
     CLIENT_STALLED = 1 << 9,    /* it does not read its replies: nothing is executed until it has */
     CLIENT_BACKLOG = 1 << 10,   /* it has deferred requests, which go before any new one */
     CLIENT_REPLAYING = 1 << 11, /* those are being executed */
+    CLIENT_GONE = 1 << 12,      /* its connection is closed; what it has sent is still executed */
 };
 
 struct command;
@@ -75,6 +76,7 @@ struct client *client_take_turn(struct client_registry *r);
 /* What the client whose turn it is takes: behind the last one of a round, `use` is that of all. */
 void client_note_use(struct client_registry *r, const struct client_use *use);
 
+/* The client of this id, NULL when there is none or its connection is closed. */
 struct client *client_find(const struct client_registry *r, uint64_t id);
 
 #endif

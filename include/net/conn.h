@@ -7,7 +7,7 @@
  *     handler.readable       the owner calls conn_read, parses, executes, appends to conn_out
  *     conn_set_flush         one send for each connection that has output; what the socket does not
  *                            take waits for EPOLLOUT, which is asked for only then
- *     conn_close             the socket is closed at once; handler.closed and the freeing wait for
+ *     conn_close             the socket is closed and handler.closing called at once; handler.closed and the freeing wait for
  *                            the end of the turn, so a pointer held by a batch stays good until
  * then
  *
@@ -39,6 +39,9 @@ struct conn_set;
 struct conn_handler {
     /* Input, an error or the end of it is to be had from conn_read. */
     void (*readable)(struct conn *conn);
+    /* Nothing reaches the peer from now on; called once, by conn_close, before closed. The owner
+     * gives up what others could still hand to it, and closes nothing. May be NULL. */
+    void (*closing)(struct conn *conn);
     /* The connection is gone; its memory goes when this returns. Called once for every one. */
     void (*closed)(struct conn *conn);
     /* Output that had to wait is all sent; may be NULL. For owners that stopped reading meanwhile.

@@ -189,6 +189,12 @@ struct reply block_reply(struct cmd_context *cx, struct client *c) {
 void block_client(struct call *call, size_t first_key, size_t count, int64_t timeout_ms,
                   const struct block_ops *ops, struct bytes payload) {
     struct block_registry *b = call->cx->block;
+    if (count != 0 && (call->client->flags & CLIENT_GONE)) {
+        /* it would wait to the end of its days: what is behind this command is never executed */
+        call->client->flags |= CLIENT_CLOSE_NOW;
+        ops->time_out(&call->reply);
+        return;
+    }
     struct waiter *w = calloc(1, sizeof(*w) + count * sizeof(struct place) + payload.len);
     if (w == NULL) {
         args_nomem(call);

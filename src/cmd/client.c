@@ -65,5 +65,5 @@ struct client *client_find(const struct client_registry *r, uint64_t id) {
     while (c != NULL && c->id > id) {
         c = c->prev;
     }
-    return c != NULL && c->id == id ? c : NULL;
+    return c != NULL && c->id == id && !(c->flags & CLIENT_GONE) ? c : NULL;
 }

@@ -158,7 +158,9 @@ static bool write_list(struct call *call, struct buf *text) {
     }
     const struct client *c = is_normal ? call->cx->clients.first : NULL;
     for (; c != NULL; c = c->next) {
-        write_client(text, call->cx, c);
+        if (!(c->flags & CLIENT_GONE)) {
+            write_client(text, call->cx, c);
+        }
     }
     return true;
 }
@@ -230,7 +232,8 @@ static bool parse_kill(struct call *call, struct kill_filter *f) {
 
 static bool kill_matches(const struct call *call, const struct client *c,
                          const struct kill_filter *f) {
-    if (!f->is_normal || (f->skip_me && c == call->client) || (f->id != 0 && c->id != f->id)) {
+    if (!f->is_normal || (c->flags & CLIENT_GONE) || (f->skip_me && c == call->client) ||
+        (f->id != 0 && c->id != f->id)) {
         return false;
     }
     if (f->peer == NULL && f->local == NULL) {

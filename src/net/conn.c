@@ -202,6 +202,9 @@ void conn_close(struct conn *conn) {
     unlink_pending(set, conn);
     unlink_conn(set, conn);
     conn->flags |= CONN_CLOSING;
+    if (set->handler.closing != NULL) {
+        set->handler.closing(conn);
+    }
     loop_remove(set->loop, &conn->io);
     close(conn->io.fd);
     conn->io.fd = -1;

@@ -119,6 +119,7 @@ static void end_session(struct session *s) {
         struct reply r = {conn_out(s->conn), s->client.proto};
         reply_errorf(&r, "ERR %s", s->end_error);
     }
+    block_forget(&s->frontend->server->cx, &s->client);
     conn_close_after_flush(s->conn);
 }
 
@@ -448,9 +449,16 @@ static void run_resumed(struct frontend *f) {
 /* The peer is gone without having read its replies; what it asked for is done all the same. */
 static void execute_unread(struct session *s) {
     s->client.flags = (s->client.flags & ~(uint32_t)CLIENT_STALLED) | CLIENT_REPLAYING;
-    while (s->client.waiter == NULL && replay_next(s)) {
+    while (s->client.waiter == NULL && !(s->client.flags & CLIENT_CLOSE_NOW) && replay_next(s)) {
         frontend_execute(s->frontend);
     }
+}
+
+/* It waits for no key any more: what a command of this very turn puts there is for those who are left. */
+static void session_closing(struct conn *conn) {
+    struct session *s = conn->user;
+    s->client.flags |= CLIENT_GONE;
+    block_forget(&s->frontend->server->cx, &s->client);
 }
 
 static void session_closed(struct conn *conn) {
@@ -548,8 +556,10 @@ enum status frontend_setup(struct frontend *f, struct server *server) {
     if (f->tick == NULL) {
         return ST_NOMEM;
     }
-    struct conn_handler handler = {
-        .readable = session_readable, .closed = session_closed, .drained = session_drained};
+    struct conn_handler handler = {.readable = session_readable,
+                                   .closing = session_closing,
+                                   .closed = session_closed,
+                                   .drained = session_drained};
     conn_set_init(&f->conns, server->loop, handler, server->config.tcp_keepalive);
     server->cx.clients.describe = describe;
     server->cx.hooks.server = server;

@@ -22,7 +22,7 @@ struct peer {
     struct conn *conn;
     struct conn *victim; /* closed when this one has input */
     int fd;              /* our end */
-    int reads, closed, drained;
+    int reads, closing, closed, drained;
     bool eof;
     bool close_on_input;
 };
@@ -55,6 +55,10 @@ static void on_readable(struct conn *conn) {
     }
 }
 
+static void on_closing(struct conn *conn) {
+    ((struct peer *)conn->user)->closing++;
+}
+
 static void on_closed(struct conn *conn) {
     struct peer *peer = conn->user;
     peer->closed++;
@@ -71,12 +75,17 @@ static void flush_all(struct loop *l, void *user) {
 
 static int setup(void **state) {
     loop = loop_create((struct loop_hooks){.before_sleep = flush_all});
-    struct conn_handler handler = {on_readable, on_closed, on_drained};
+    struct conn_handler handler = {on_readable, on_closing, on_closed, on_drained};
     conn_set_init(&set, loop, handler, 300);
     return 0;
 }
 
+static void on_closed_late(struct conn *conn) {
+}
+
+/* Connections that are still open name peers on the stack of a test that is over. */
 static int teardown(void **state) {
+    set.handler = (struct conn_handler){.readable = on_readable, .closed = on_closed_late};
     conn_set_deinit(&set);
     assert_int_equal(set.count, 0);
     loop_destroy(loop);
@@ -243,6 +252,7 @@ static void close_after_flush_with_nothing_to_send_closes(void **state) {
     struct peer peer = {0};
     peer_open(&peer);
     conn_close_after_flush(peer.conn);
+    assert_int_equal(peer.closing, 1);
     assert_int_equal(peer.closed, 0); /* not before the end of the turn */
     turn(1);
     assert_int_equal(peer.closed, 1);
@@ -267,6 +277,7 @@ static void closing_from_handlers_is_safe(void **state) {
     buf_append_cstr(conn_out(victim->conn), "into the void");
     assert_int_equal(conn_flush(victim->conn), ST_CLOSED);
     turn(1);
+    assert_int_equal(victim->closing, 1);
     assert_int_equal(victim->closed, 1);
     assert_int_equal(c.closed, 1);
     assert_int_equal(set.count, 1);
