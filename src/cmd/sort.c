@@ -286,6 +286,55 @@ static void reverse(struct sort_item *items, size_t count) {
     }
 }
 
+/* ---- the first few of many ---- */
+
+/* Up to this part of the elements is selected instead of sorting all: 2 log2(k) comparisons at worst for each element, one
+ * for most, against log2(n). */
+#define SELECT_PART 64
+
+typedef int compare_items(const void *a, const void *b);
+
+static bool is_before(const struct sort *s, compare_items *compare, size_t a, size_t b) {
+    int c = compare(&s->items[a], &s->items[b]);
+    return s->descending ? c > 0 : c < 0;
+}
+
+static void swap_items(struct sort *s, size_t a, size_t b) {
+    struct sort_item item = s->items[a];
+    s->items[a] = s->items[b];
+    s->items[b] = item;
+}
+
+/* items 0 .. count - 1 are a heap, the last in order on top, but for the one at `at`. */
+static void sift_down(struct sort *s, compare_items *compare, size_t at, size_t count) {
+    for (size_t child; (child = at * 2 + 1) < count; at = child) {
+        child += child + 1 < count && is_before(s, compare, child, child + 1);
+        if (!is_before(s, compare, at, child)) {
+            return;
+        }
+        swap_items(s, at, child);
+    }
+}
+
+/* Bring those that are the first `count` in order to the front, in any order. */
+static void select_first(struct sort *s, compare_items *compare, size_t count) {
+    for (size_t i = count / 2; i-- > 0;) {
+        sift_down(s, compare, i, count);
+    }
+    for (size_t i = count; i < s->item_count; i++) {
+        if (is_before(s, compare, i, 0)) {
+            swap_items(s, i, 0);
+            sift_down(s, compare, 0, count);
+        }
+    }
+}
+
+/* Elements that compare equal by another text are told apart only by where they stood, which selecting forgets: what
+ * LIMIT shows of them, page by page, must not depend on the page. */
+static bool may_select(const struct sort *s) {
+    return s->last > 0 && s->last <= s->item_count / SELECT_PART && !(s->alpha && s->has_by);
+}
+
 static enum status arrange(struct sort *s) {
     if (s->keep_order || s->item_count == 0) {
         return ST_OK;
@@ -294,9 +343,15 @@ static enum status arrange(struct sort *s) {
     if (st != ST_OK) {
         return st;
     }
-    qsort(s->items, s->item_count, sizeof(*s->items), s->alpha ? compare_texts : compare_scores);
+    compare_items *compare = s->alpha ? compare_texts : compare_scores;
+    size_t count = s->item_count;
+    if (may_select(s)) {
+        count = s->last;
+        select_first(s, compare, count);
+    }
+    qsort(s->items, count, sizeof(*s->items), compare);
     if (s->descending) {
-        reverse(s->items, s->item_count);
+        reverse(s->items, count);
     }
     return ST_OK;
 }

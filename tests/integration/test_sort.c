@@ -292,12 +292,94 @@ static void large_collections_are_sorted_as_by_the_oracle(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* ---- LIMIT, where a few of many are selected ---- */
+
+/* SORT list, the words of options, and LIMIT unless it is NULL. */
+static struct reply *sort_limited(struct client *c, const char *options, const char *offset,
+                                  const char *count) {
+    const char *argv[10] = {"SORT", "list"};
+    size_t lens[10];
+    int argc = 2;
+    char words[64];
+    snprintf(words, sizeof(words), "%s", options);
+    for (char *rest = words, *word; (word = strsep(&rest, " ")) != NULL;) {
+        argv[argc] = word;
+        argc += word[0] != '\0';
+    }
+    if (offset != NULL) {
+        argv[argc++] = "LIMIT";
+        argv[argc++] = offset;
+        argv[argc++] = count;
+    }
+    for (int i = 0; i < argc; i++) {
+        lens[i] = strlen(argv[i]);
+    }
+    return client_cmd_argv(c, argc, argv, lens);
+}
+
+static void assert_slice(const struct reply *part, const struct reply *whole, size_t from,
+                         size_t count) {
+    assert_true(part->type == '*' && part->count == count);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(part->elements[i]->str, whole->elements[from + i]->str);
+    }
+}
+
+enum { LIMITED = 4000 }; /* up to 62 of them are selected */
+
+static void load_limited(struct client *c) {
+    char number[32], key[40], weight[32];
+    for (unsigned i = 0; i < LIMITED; i++) {
+        unsigned n = i * 2654435761u % 3001u; /* some of them several times */
+        snprintf(number, sizeof(number), "%u", n);
+        snprintf(key, sizeof(key), "w%u", n);
+        snprintf(weight, sizeof(weight), "%u", n % 10);
+        client_append(c, "RPUSH", "list", number, NULL);
+        client_append(c, n % 3 ? "SET" : "TYPE", key, n % 3 ? weight : NULL, NULL);
+    }
+    assert_true(client_flush(c));
+    for (int i = 0; i < 2 * LIMITED; i++) {
+        struct reply *r = client_read(c);
+        assert_true(r != NULL && !reply_is_error(r));
+        reply_free(r);
+    }
+}
+
+static void limits_show_parts_of_one_order(void **state) {
+    static const char *const options[] = {
+        "",        "DESC",       "ALPHA",       "ALPHA DESC",
+        "BY w*",   "BY w* DESC", "BY w* ALPHA", "BY w* ALPHA DESC",
+        "BY none*"};
+    static const size_t limits[][2] = {{0, 1},  {0, 2},  {0, 10},  {3, 4},  {50, 12},
+                                       {61, 1}, {62, 1}, {52, 11}, {10, 0}, {3999, 1}};
+    (void)state;
+    struct server *s = server_start(SERVER_GOBLIN, NULL);
+    struct client *c = server_connect(s);
+    load_limited(c);
+    for (size_t i = 0; i < COUNT(options); i++) {
+        struct reply *whole = sort_limited(c, options[i], NULL, NULL);
+        assert_true(whole->type == '*' && whole->count == LIMITED);
+        for (size_t k = 0; k < COUNT(limits); k++) {
+            char offset[24], count[24];
+            snprintf(offset, sizeof(offset), "%zu", limits[k][0]);
+            snprintf(count, sizeof(count), "%zu", limits[k][1]);
+            struct reply *part = sort_limited(c, options[i], offset, count);
+            assert_slice(part, whole, limits[k][0], limits[k][1]);
+            reply_free(part);
+        }
+        reply_free(whole);
+    }
+    client_close(c);
+    server_stop(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples_hold_in_resp2),
         cmocka_unit_test(examples_hold_in_resp3),
         cmocka_unit_test(the_oracle_agrees_with_the_examples),
         cmocka_unit_test(large_collections_are_sorted_as_by_the_oracle),
+        cmocka_unit_test(limits_show_parts_of_one_order),
     };
     return tests_result(cmocka_run_group_tests(tests, NULL, NULL), COUNT(tests));
 }
