@@ -3,6 +3,7 @@
 
 import os
 
+from . import walk
 from .huge_report import (OVERVIEW, cache_line, dtlb_rows, headline, memory_rows, memory_title, overview_rows,
                           pressure_rows, trial_rows, trial_title, what_ran)
 from .system import machine_line
@@ -36,6 +37,9 @@ def page(path, result, command, json_path=None, folder=None, plots=()):
     if json_path:
         link = os.path.relpath(os.path.abspath(json_path), os.path.dirname(path))
         lines += [f"Everything that was measured: [{os.path.basename(link)}]({link}).", ""]
+    if "kinds" in result["walk"]:
+        lines += ["## The machine", "", walk.title(result["walk"]) + ":", "", *cells(*walk.rows(result["walk"])), "",
+                  walk.reading(result["walk"]), ""]
     if len(result["arms"]) > 1:
         lines += ["## Overview", "", OVERVIEW, "", *cells(*overview_rows(result)), ""]
     for name in plots:

@@ -4,7 +4,7 @@
 import os
 import statistics
 
-from . import plot
+from . import plot, walk
 from .arms import HUGE_ENOUGH, Arm, least_share
 from .stats import LUCK, paired, pooled_user_ns, relative_spread, spread, verdict
 from .system import machine_line, mib
@@ -407,6 +407,9 @@ def what_ran(result):
 
 def table(result):
     lines = ["", machine_line(result["machine"]), what_ran(result)] + headline(result)
+    lines += ["", walk.title(result["walk"])]
+    if "kinds" in result["walk"]:
+        lines += grid(*walk.rows(result["walk"])) + ["  => " + walk.reading(result["walk"])]
     for dataset in dict.fromkeys(r["dataset"] for r in result["rounds"]):
         lines += ["", memory_title(result, dataset) + " (true resident = VmRSS + HugetlbPages)"]
         lines += grid(*memory_rows(result, dataset)) + ["  " + cache_line(result, dataset)]

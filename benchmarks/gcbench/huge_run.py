@@ -4,6 +4,7 @@
 import os
 import time
 
+from . import walk
 from .arms import HUGE_NONE, Arm, least_share, obtained
 from .kernel import Cost, DtlbMisses, Sampler
 from .server import Server, stop_all
@@ -73,6 +74,14 @@ class Bench:
         if ordinary > available:
             say.line(f"WARNING: the servers need about {mib(ordinary)} of ordinary memory, {mib(available)} are "
                      "available; fewer --fields or --arms may be wise")
+
+    def walk(self):
+        say.step("random reads on each kind of page")
+        used = [self.data[WORKLOADS[w].dataset] for w in self.args.workloads]
+        found = walk.measure(self.args.server, max(d.arena_bytes + d.index_bytes for d in used), self.server_cpu)
+        self.result["walk"] = found
+        say.line(walk.title(found) + "".join(f"; {k} {one:,.1f}, 16 at once {many:,.1f}"
+                                             for k, (one, many) in found.get("kinds", {}).items()))
 
     # ---- one round ----
 
@@ -242,6 +251,7 @@ class Bench:
     def measure(self):
         self.check_machine()
         args = self.args
+        self.walk()
         used = list(dict.fromkeys(WORKLOADS[w].dataset for w in args.workloads))
         for name in used:
             for idx in range(args.rounds):

@@ -71,6 +71,8 @@ for arm in arms:
     m = memory[arm]
     assert m["true_resident_bytes"] == m["vmrss_bytes"] + m["hugetlb_bytes"] > 20000 * 36, memory
     assert r["rounds"][0]["pte"][arm]["p95_bytes"] > 0, r["rounds"][0]["pte"]
+kinds = r["walk"]["kinds"]
+assert "plain" in kinds and all(ns > 0 for found in kinds.values() for ns in found), kinds
 assert len(r["summary"]) == 6 and all(s["reading"] for s in r["summary"])
 PY
 check "the JSON report is whole" 0 "$status"
