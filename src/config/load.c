@@ -319,6 +319,11 @@ static enum status make_load_absolute(struct config *c, struct buf *error) {
 enum status config_load(struct config *c, int argc, char *const *argv, enum config_action *action,
                         struct buf *error) {
     *action = asked_action(argc, argv);
+    if (argc != 3 && argc > 1 && strcmp(argv[1], "--check-rdb") == 0) {
+        buf_printf(error, "argument '--check-rdb': %s",
+                   argc < 3 ? "the name of a file is missing" : "only one file is checked");
+        return ST_SYNTAX;
+    }
     if (*action != CONFIG_RUN) {
         return ST_OK;
     }

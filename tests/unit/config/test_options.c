@@ -160,6 +160,8 @@ static void a_wrong_argument_is_named(void **state) {
         const char *error;
     } cases[] = {
         {{"--foo", "1"}, "argument '--foo 1': unknown option 'foo'"},
+        {{"--check-rdb"}, "argument '--check-rdb': the name of a file is missing"},
+        {{"--check-rdb", "a", "b"}, "argument '--check-rdb': only one file is checked"},
         {{"--port", "abc"}, "argument '--port abc': argument couldn't be parsed into an integer"},
         {{"--port", "70000"},
          "argument '--port 70000': argument must be between 0 and 65535 inclusive"},
