@@ -9,6 +9,11 @@
 #define HZ_MAX 500
 
 const char *check_bind(struct config *c) {
+    for (size_t i = 0; i < c->bind.count; i++) {
+        if (c->bind.items[i][0] == '\0') {
+            return "addresses stand one blank apart";
+        }
+    }
     return c->bind.count > BIND_MAX ? "Too many bind addresses specified." : NULL;
 }
 

@@ -313,22 +313,21 @@ bool option_takes_words(const struct option *o) {
     return kinds[o->kind].takes_words;
 }
 
-/* "a b  c" as its words, views into text. *words is malloc'ed. */
+/* "a b c" as its words, views into text: each blank parts two, as in Redis, so that a spare one leaves an empty word. No
+ * text is no word. *words is malloc'ed. */
 static enum status split_words(struct bytes text, struct bytes **words, size_t *count) {
     *count = 0;
-    *words = malloc((text.len / 2 + 1) * sizeof(**words)); /* a word and a blank take two bytes */
+    *words = malloc((text.len + 1) * sizeof(**words));
     if (*words == NULL) {
         return ST_NOMEM;
     }
-    for (size_t i = 0; i < text.len;) {
-        size_t from = i;
-        while (i < text.len && text.ptr[i] != ' ') {
-            i++;
+    for (size_t from = 0; text.len > 0 && from <= text.len;) {
+        size_t to = from;
+        while (to < text.len && text.ptr[to] != ' ') {
+            to++;
         }
-        if (i > from) {
-            (*words)[(*count)++] = BYTES(text.ptr + from, i - from);
-        }
-        i += i < text.len;
+        (*words)[(*count)++] = BYTES(text.ptr + from, to - from);
+        from = to + 1;
     }
     return ST_OK;
 }

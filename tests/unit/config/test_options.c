@@ -189,6 +189,8 @@ static void a_wrong_argument_is_named(void **state) {
          "argument '--unixsocketperm 999': argument couldn't be parsed as an octal number"},
         {{"--unixsocketperm", "1000"},
          "argument '--unixsocketperm 1000': argument must be between 0 and 777 inclusive"},
+        {{"--bind", "127.0.0.1 "}, "argument '--bind 127.0.0.1 ': addresses stand one blank apart"},
+        {{"--save", "900  1"}, "argument '--save 900  1': Invalid save parameters"},
         {{"--save", "900"}, "argument '--save 900': Invalid save parameters"},
         {{"--save", "900", "1", "60"}, "argument '--save 900 1 60': Invalid save parameters"},
         {{"--save", "0 1"}, "argument '--save 0 1': Invalid save parameters"},
