@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the RDB files of tests/data/rdb and what they hold: make_rdb.py [folder]
+"""Make the RDB files of tests/data/rdb and what they hold: make_rdb.py FOLDER
 
 Every NAME.rdb has a NAME.txt beside it, a line a key, sorted; describe() says how. The text comes
 from a real redis-server that has loaded the file, so it owes nothing to the code under test. Two
@@ -471,7 +471,9 @@ def write(folder, name, data, text):
 
 
 def main():
-    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "rdb")
+    if len(sys.argv) != 2 or not os.path.isdir(sys.argv[1]):
+        sys.exit("usage: make_rdb.py FOLDER   (one that is there: its files are written over)")
+    folder = sys.argv[1]
     for files in (old_files(), saved_files()):
         for name, data in files:
             with Server(data) as server:
