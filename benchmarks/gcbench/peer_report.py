@@ -75,6 +75,10 @@ def number(x):
     return f"{x:,.0f}" if x >= 1000 else f"{x:.3g}" if x < 100 else f"{x:.0f}"
 
 
+def nanoseconds(x):
+    return f"{x / 1e6:,.1f} ms" if x is not None and x >= 1e6 else number(x)
+
+
 def ratio_cell(ratio, bold=False):
     if ratio is None:
         return "-"
@@ -112,11 +116,12 @@ def caption(result, rows, what):
 
 def ratio_table(result, rows, unit, metric=None):
     """A line each: theirs, ours, ratio with spread, what was asked."""
+    show = nanoseconds if unit.startswith("ns") else number
     lines = []
     for name, row in rows.items():
         ours, theirs, ratio = result.compared(row, metric)
         missed = ratio is not None and ratio["median"] > row["budget"]
-        lines.append([row["title"], number(theirs), f"**{number(ours)}**", ratio_cell(ratio, missed),
+        lines.append([row["title"], show(theirs), f"**{show(ours)}**", ratio_cell(ratio, missed),
                       f"{row['budget']:.2f}" + (", missed" if missed else "")])
     head = [unit, *reversed(result.names(next(iter(rows.values())))), "ratio", "at most"]
     return grid(head, lines)
