@@ -66,8 +66,9 @@ struct arena {
     uint64_t live_bytes;
     uint64_t used_bytes; /* live and dead: all units up to their last record */
     uint64_t bump;       /* offset of the next record in the open unit */
-    uint64_t bump_end;   /* offset behind the open unit; bump == bump_end == 0: none is open */
-    uint64_t *heads;     /* first ref of each size class's free list */
+    uint64_t
+        bump_end; /* offset behind what of the open unit may be used; bump == bump_end == 0: none is open */
+    uint64_t *heads; /* first ref of each size class's free list */
     const struct arena_ops *ops;
     void *owner;
     struct pages *pages;

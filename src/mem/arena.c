@@ -15,6 +15,10 @@
 #define UNIT_WASTE_SHARE 12
 #define UNIT_RECORDS_MAX 8
 
+/* Plain chunks are made present this much at a time: faults cost more than the records, and the whole chunk at once would be a
+ * stall, and resident before it is used. */
+#define WARM_BYTES ((uint64_t)32 << 10)
+
 /* Pop looks past this many records of the victim, then gives up the list for this once. */
 #define POP_TRIES 8
 
@@ -242,6 +246,26 @@ void arena_close_open(struct arena *a) {
     a->bump = a->bump_end = 0;
 }
 
+/* Let the open unit, a plain chunk, take records up to `end`. */
+static void warm_to(struct arena *a, uint64_t end) {
+    pages_warm(offset_at(a, a->bump_end), (size_t)(end - a->bump_end));
+    a->bump_end = end;
+}
+
+/* More of the open unit for a record of len bytes. False: it is at its end, or not a plain chunk. */
+static bool warm_more(struct arena *a, size_t len) {
+    uint64_t chunk_bytes = arena_chunk_bytes(a);
+    if (a->open == ARENA_NO_UNIT || a->bump_end % chunk_bytes == 0 ||
+        (a->open < a->ladder_slots && a->ladder != LADDER_WHOLE) ||
+        (arena_units(a)[a->open].used & ARENA_UNIT_HUGE) != 0) {
+        return false;
+    }
+    uint64_t unit_end = (a->bump_end / chunk_bytes + 1) * chunk_bytes;
+    uint64_t end = a->bump_end + (len + WARM_BYTES - 1) / WARM_BYTES * WARM_BYTES;
+    warm_to(a, end < unit_end ? end : unit_end);
+    return a->bump_end - a->bump >= len;
+}
+
 /* Memory for a unit; *huge says whether it is on the OS pages asked for. */
 static void *unit_memory(struct arena *a, bool chunk, size_t bytes, bool *huge) {
     enum pages_kind kind = PAGES_PLAIN;
@@ -288,6 +312,10 @@ static NOINLINE enum status open_unit(struct arena *a, size_t len) {
     a->open = head;
     a->bump = slot_start(a, slot);
     a->bump_end = a->bump + bytes;
+    if (chunk && !huge) {
+        a->bump_end = a->bump;
+        warm_to(a, a->bump + (len + WARM_BYTES - 1) / WARM_BYTES * WARM_BYTES);
+    }
     a->units++;
     a->chunks += chunk;
     a->huge_chunks += chunk && huge;
@@ -371,7 +399,7 @@ enum status arena_alloc(struct arena *a, size_t len, uint64_t *ref) {
     uint64_t found = pop_dead(a, bytes);
     if (found == ARENA_NONE) {
         if (UNLIKELY(a->bump_end - a->bump < bytes)) {
-            enum status st = open_unit(a, bytes);
+            enum status st = warm_more(a, bytes) ? ST_OK : open_unit(a, bytes);
             if (st != ST_OK) {
                 return st;
             }

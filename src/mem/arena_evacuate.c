@@ -109,6 +109,9 @@ static void move_block(struct arena *a, uint32_t head) {
     uint8_t *to = (uint8_t *)(a->ladder_base + start); // NOLINT(performance-no-int-to-ptr)
     UNPOISON(from, used);
     UNPOISON(to, used);
+    if (!a->ladder_huge) {
+        pages_warm(to, used);
+    }
     memcpy(to, from, used);
     account_free(ACCOUNT_ARENA, from);
     for (size_t i = 0; i < count; i++) {

@@ -126,7 +126,12 @@ void *dense_alloc(struct dense *d) {
     d->top_used++;
     d->used++;
     size_t end = slot_offset(d, d->top_used);
-    d->touched = end > d->touched ? end : d->touched;
+    if (end > d->touched) {
+        if (!on_pages()) {
+            pages_warm((char *)d->top + d->touched, end - d->touched);
+        }
+        d->touched = end;
+    }
     account_count(ACCOUNT_INDEX, d->slot_bytes);
     SHOW(slot, d->slot_bytes);
     return slot;

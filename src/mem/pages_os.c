@@ -124,6 +124,17 @@ int pages_os_populate(void *ptr, size_t bytes, size_t os_page_bytes) {
     return errno == EINVAL ? pages_os_touch(ptr, bytes, os_page_bytes) : errno;
 }
 
+void pages_warm(void *ptr, size_t bytes) {
+    static bool refused; /* by a kernel before 5.14 */
+    uintptr_t os_page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = (uintptr_t)ptr / os_page * os_page;
+    if (!refused && bytes > 0) {
+        size_t len = (uintptr_t)ptr + bytes - start;
+        refused = madvise((char *)ptr - ((uintptr_t)ptr - start), len, MADV_POPULATE_WRITE) != 0 &&
+                  errno == EINVAL;
+    }
+}
+
 /* ---- mappings ---- */
 
 static struct pages_os_error map_error(int code) {

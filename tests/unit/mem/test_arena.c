@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -388,6 +390,54 @@ static size_t resident_bytes(void) {
     return kb * 1024;
 }
 
+/* OS pages of [ptr, ptr + bytes) that are resident. */
+static size_t resident_pages(void *ptr, size_t bytes) {
+    static unsigned char is_there[CHUNK / 4096];
+    size_t os_page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    assert_true(bytes / os_page <= sizeof(is_there));
+    assert_int_equal(mincore(ptr, bytes, is_there), 0);
+    for (size_t i = 0; i < bytes / os_page; i++) {
+        count += is_there[i] & 1;
+    }
+    return count;
+}
+
+static bool kernel_populates(void) {
+    void *ptr = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(ptr, MAP_FAILED);
+    bool can = madvise(ptr, 4096, 23 /* MADV_POPULATE_WRITE */) == 0;
+    munmap(ptr, 4096);
+    return can;
+}
+
+static void plain_chunks_come_in_steps(void **state) {
+    size_t os_page = (size_t)sysconf(_SC_PAGESIZE), each = CHUNK / RECORD_LEN;
+    if (!kernel_populates() || os_page > 16384) {
+        skip(); /* a kernel before 5.14, or steps of no more than an OS page or two */
+    }
+    struct owner o;
+    owner_init(&o, CHUNK, 4 * each);
+    size_t key = 0;
+    for (; key < 2 * each; key++) { /* past the blocks, into chunks */
+        assert_int_equal(add(&o, key, RECORD_LEN), ST_OK);
+    }
+    size_t reserved = stats_of(&o).reserved_bytes;
+    while (stats_of(&o).reserved_bytes <= reserved) { /* to the first record of a new one */
+        assert_int_equal(add(&o, key++, RECORD_LEN), ST_OK);
+    }
+    char *chunk =
+        (char *)((uintptr_t)arena_at(&o.arena, o.refs[key - 1]) & ~(uintptr_t)(CHUNK - 1));
+    assert_int_equal(resident_pages(chunk, CHUNK), 32768 / os_page);
+    size_t records = CHUNK / 2 / RECORD_LEN;
+    for (size_t i = 0; i < records; i++) {
+        assert_int_equal(add(&o, key++, RECORD_LEN), ST_OK);
+    }
+    size_t used_pages = CHUNK / 2 / os_page, resident = resident_pages(chunk, CHUNK);
+    assert_true(resident >= used_pages && resident <= used_pages + 2 * 32768 / os_page);
+    verify(&o);
+    owner_deinit(&o);
+}
+
 static void memory_really_goes_back(void **state) {
     struct owner o;
     size_t count = 1000000;
@@ -496,6 +546,7 @@ int main(void) {
         cmocka_unit_test(a_shrunken_collection_gives_its_chunks_back),
 #ifndef GC_SANITIZE
         cmocka_unit_test(memory_really_goes_back),
+        cmocka_unit_test(plain_chunks_come_in_steps),
 #endif
         cmocka_unit_test(each_failed_allocation_changes_nothing),
         cmocka_unit_test(refs_reach_beyond_32_bits),
