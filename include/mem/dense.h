@@ -31,7 +31,7 @@
 #include "base/compiler.h"
 
 #define DENSE_BLOCK_BYTES ((size_t)512 * 1024)
-#define DENSE_IDLE_BYTES ((size_t)32 * 1024)
+#define DENSE_IDLE_BYTES ((size_t)128 * 1024)
 
 /* The slot at `from` lies at `to` now, copied already; from is not readable any more. May neither
  * allocate from the pool nor free. */
