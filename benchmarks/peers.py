@@ -156,7 +156,7 @@ def measure(args):
     keep = ("entries", "scale", "trials", "rate", "open_seconds", "baseline", "only")
     result = {"machine": machine(), "options": {k: getattr(args, k) for k in keep}, "rows": bench.rows}
     try:
-        result["servers"] = {n: {"version": version(bench, n), "argv": c} for n, c in args.servers.items()}
+        result["servers"] = {n: {"version": version(bench, n), "argv": [os.path.basename(c[0]), *c[1:]]} for n, c in args.servers.items()}
         if bench.run() is None:
             return EXIT_OK
         report(args, [result])

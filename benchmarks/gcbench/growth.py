@@ -53,7 +53,7 @@ def part(bench, growth, full, row):
 
     def run():
         bench.row(row, kind="grow", title=growth.title, entries=entries, batch=growth.batch, budget=GROWTH_BUDGET_US,
-                  rounds=rounds)
+                  rounds=rounds, recurring={})  # stays empty when the run ends before its last round
         took = {name: [] for name in bench.names}
         for i in range(rounds):
             for name in bench.order(bench.names, i):
@@ -67,7 +67,7 @@ def part(bench, growth, full, row):
                           max_us=ranked[-1] / 1000, cpu_ns=round(cpu_ns, 1))
         for name in bench.names:
             found = summary(took[name], growth)
-            bench.rows[row].setdefault("recurring", {})[name] = found
+            bench.rows[row]["recurring"][name] = found
             bench.add(row, name, recurring_us=found["quantiles_us"][-1][1])
         bench.passed(guess, row, "recurring_us")
 

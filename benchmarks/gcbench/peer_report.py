@@ -320,6 +320,8 @@ def plots(folder, result):
         draw("latency-" + name, plot.tail_curve, f"{row['title']}: latency at {row['rate']:,} a second", series)
     for name, row in result.of("grow.").items():
         series = {n: row["recurring"][n] for n in reversed(result.names(row)) if n in row["recurring"]}
+        if not series:
+            continue
         draw("tail-" + name, plot.tail_curve, f"growing: {row['title']}, recurring latency of a batch of {row['batch']}",
              {n: f["quantiles_us"] for n, f in series.items()})
         draw("stalls-" + name, plot.curves, f"growing: {row['title']}, worst recurring batch of {row['batch']}", "entries",
