@@ -19,6 +19,7 @@ open loop at --rate), grow, persist or bgsave; --list shows all rows.
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -48,9 +49,13 @@ def positive(kind):
 
 def named_server(text):
     name, sign, command = text.partition("=")
-    if not sign or not name or "/" in name or not command.split():
+    try:
+        words = shlex.split(command)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(f"{name}: {e}")
+    if not sign or not name or "/" in name or not words:
         raise argparse.ArgumentTypeError("NAME=COMMAND")
-    return name, command.split()
+    return name, words
 
 
 def parse_args():

@@ -32,7 +32,7 @@ fail() {
 }
 
 # One row at least of each kind, and every list and set command, whose groups put back what they take.
-peers --server "goblin-core=$server" --without redis-server --server "peer=$server" --scale 0.01 --trials 1 --open-seconds 0.1 \
+peers --server "goblin-core='$server'" --without redis-server --server "peer='$server'" --scale 0.01 --trials 1 --open-seconds 0.1 \
     --only 'mem.small.list,mem.churn.hash,cpu.list,cpu.set,p1.string.get,open.string.get,grow.set,persist.zset' \
     --json "$work/result.json"
 [ "$status" = 0 ] || fail "a small run"
@@ -55,7 +55,7 @@ for name, row in rows.items():
         assert all(v >= 0 for values in figures.values() for v in values), name
 PY
 
-peers --only no.such.row --server "goblin-core=$server"
+peers --only no.such.row --server "goblin-core='$server'"
 [ "$status" = 1 ] || fail "a row that is not there is refused"
 peers --server goblin-core=/no/such/server
 [ "$status" = 2 ] || fail "a server that is not there is refused"
